@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/base/cleanup.h"
+
+void fd_close(int *fd) {
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+int take_fd(int *fd) {
+        int taken = *fd;
+
+        *fd = -1;
+        return taken;
+}
+
+int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t *ret_size) {
+        CLEANUP(fd_close) int fd = -1;
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t size = 0, room = 0;
+        struct stat st;
+
+        /* O_NONBLOCK: a fifo put in the place of a file must not stop us. */
+        fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+
+        for (;;) {
+                ssize_t n;
+
+                if (size + 1 >= room) {
+                        char *larger;
+
+                        room = room == 0 ? 4096 : room * 2;
+                        larger = realloc(text, room);
+                        if (!larger)
+                                return -ENOMEM;
+                        text = larger;
+                }
+
+                n = read(fd, text + size, room - size - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+
+                size += (size_t) n;
+                if (size > max)
+                        return -EFBIG;
+        }
+
+        text[size] = '\0';
+        *ret_text = take_ptr(&text);
+        if (ret_size)
+                *ret_size = size;
+        return 0;
+}
+
+int fd_write_all(int fd, const void *data, size_t size) {
+        const char *p = data;
+
+        while (size > 0) {
+                ssize_t n = write(fd, p, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                size -= (size_t) n;
+        }
+
+        return 0;
+}
+
+int file_write_atomic(const char *path, const char *text, size_t size, mode_t mode) {
+        CLEANUP(free_ptr) char *temporary = NULL;
+        CLEANUP(fd_close) int fd = -1;
+        int r;
+
+        if (asprintf(&temporary, "%s.new", path) < 0)
+                return -ENOMEM;
+
+        fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        if (fd < 0)
+                return -errno;
+
+        r = fd_write_all(fd, text, size);
+        if (r >= 0 && fchmod(fd, mode) < 0)
+                r = -errno;
+        if (r >= 0 && rename(temporary, path) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlink(temporary); /* what could not be written is of no use */
+        return r;
+}

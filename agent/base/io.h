@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* File descriptors and whole files. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Closes *fd unless it is negative; for CLEANUP. */
+void fd_close(int *fd);
+
+/* Hands a descriptor on: the variable is -1 afterwards. */
+int take_fd(int *fd);
+
+/* Reads a file of up to `max` bytes into memory, with a NUL byte after it.
+ * 0 and *ret_text (to be freed), *ret_size (may be NULL) · -EFBIG longer than max · -EINVAL not a regular file
+ * · -errno of openat or read. dir_fd as in openat(2). /proc and /sys files count as regular. */
+int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t *ret_size);
+
+/* Replaces a file by writing a temporary one beside it and renaming it: readers see the old text or the new one.
+ * 0 · -errno, and the old file is as it was. */
+int file_write_atomic(const char *path, const char *text, size_t size, mode_t mode);
+
+/* Writes all of it. 0 · -errno. */
+int fd_write_all(int fd, const void *data, size_t size);
