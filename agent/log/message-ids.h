@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for each is in
+ * units/gpuagent.catalog. All of these entries are written by gpuagentd, with the fields named here; a field that may
+ * come several times is marked +. Once shipped an id keeps its meaning. */
+#pragma once
+
+/* Every GPU of a request was reset and verified.
+ * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT=done, GPUAGENT_DURATION_USEC */
+#define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
+
+/* Some GPU of a request is not clean; MESSAGE names each and why.
+ * GPUAGENT_TENANT, GPUAGENT_GPU+ (those that failed), GPUAGENT_RESULT (the error's short name, "Busy"),
+ * GPUAGENT_DURATION_USEC */
+#define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
+
+/* A request came while handover.reset is false: nothing was reset. GPUAGENT_TENANT, GPUAGENT_GPU+ */
+#define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
+
+/* A reset or the verification after it failed; only a later verified reset lifts this. GPUAGENT_GPU, GPUAGENT_RESULT */
+#define MESSAGE_ID_GPU_QUARANTINED "45b92be951924883a069b76c842410ba"
+
+/* The GPU fell off the bus, or is not in the tray any more. GPUAGENT_GPU */
+#define MESSAGE_ID_GPU_LOST "0ec05a05f97c42adb0d679f584cbd436"
+
+/* The driver's recovery action asks for more than a reset: no reset is tried. GPUAGENT_GPU, GPUAGENT_RESULT (the action) */
+#define MESSAGE_ID_GPU_NEEDS_REBOOT "e48eb466652046f289a476a73f3245a3"
+
+/* DriverState changed. GPUAGENT_RESULT (the new state) */
+#define MESSAGE_ID_DRIVER_STATE "b877b61af1a146cb96653d947cff7230"
+
+/* The kernel logged an Xid for a GPU. GPUAGENT_GPU, GPUAGENT_RESULT (the number) */
+#define MESSAGE_ID_XID "c6f9fdc1f4864b2094ab82337f3cbf4a"
+
+/* A GPU came back from a reset in another clique. GPUAGENT_GPU, GPUAGENT_RESULT ("CLUSTER.CLIQUE") */
+#define MESSAGE_ID_CLIQUE_CHANGED "666c9a53a28d466983af6a9e6a106f57"
+
+/* Reload took the new configuration. */
+#define MESSAGE_ID_CONFIG_RELOADED "5afb9af41e034c9f8834dd803d4da27a"
+
+/* Reload found a mistake and kept the old configuration. */
+#define MESSAGE_ID_CONFIG_REFUSED "0f08e00c5b25433a91d93648f2403bba"
+
+/* Somebody without the right called a method. GPUAGENT_RESULT (the action) */
+#define MESSAGE_ID_ACCESS_DENIED "6b8344371fc24780aa34e71ae7723e21"
