@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
+# What makes a host out of the base image: its files, its name, its services and our product.
+
+host_services() {
+        case $(host_role "$1") in
+        sched-control)
+                printf '%s\n' mariadb slurmdbd slurmctld
+                ;;
+        sched-worker)
+                printf '%s\n' slurmd
+                ;;
+        esac
+}
+
+write_identity() {
+        local host=$1 root=$2 other
+
+        printf '%s\n' "$host" >"$root/etc/hostname"
+        tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
+        {
+                printf '127.0.0.1 localhost\n'
+                for other in "${lab_hosts[@]}"; do
+                        printf '%s %s\n' "${lab_address[$other]}" "$other"
+                done
+        } >"$root/etc/hosts"
+}
+
+# Files of the lab belong to root whoever owns the working tree.
+copy_files() {
+        local host=$1 root=$2 folder
+
+        for folder in all "$(host_role "$host")"; do
+                if [[ -d $lab_dir/files/$folder ]]; then
+                        cp --recursive --preserve=mode "$lab_dir/files/$folder/." "$root/"
+                fi
+        done
+        cp "$lab_state/ssh/key.pub" "$root/etc/ssh/lab_authorized_keys"
+        if [[ -e $root/etc/slurm/slurmdbd.conf ]]; then
+                chroot "$root" chown slurm: /etc/slurm/slurmdbd.conf
+                chmod 600 "$root/etc/slurm/slurmdbd.conf"
+        fi
+}
+
+setup_host() {
+        local host=$1 root=$2 services part
+
+        copy_files "$host" "$root"
+        write_identity "$host" "$root"
+        mapfile -t services < <(host_services "$host")
+        if ((${#services[@]} > 0)); then
+                chroot "$root" systemctl --quiet enable "${services[@]}"
+        fi
+        part=$(host_part "$host")
+        tar -C "$lab_state/product/$part" -cf - . | SYSTEMD_OFFLINE=1 chroot "$root" lab-install
+        product_fingerprint "$part" >"$lab_state/hosts/$host/product"
+}

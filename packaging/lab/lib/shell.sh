@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
+# Real ssh into the hosts, so that sessions, exit codes, quoting, terminals and scp are what they are everywhere.
+
+shell_write_config() {
+        local dir=$lab_state/ssh host
+
+        mkdir -p "$dir"
+        chmod 700 "$dir"
+        [[ -e $dir/key ]] || ssh-keygen -q -t ed25519 -N '' -C gpuagent-lab -f "$dir/key"
+        # All hosts have the base image's key.
+        printf 'gpuagent-lab %s\n' "$(cut -d ' ' -f 1,2 "$(image_path)/etc/ssh/ssh_host_ed25519_key.pub")" >"$dir/known_hosts"
+        {
+                for host in "${lab_hosts[@]}"; do
+                        printf 'Host %s\n        HostName %s\n' "$host" "${lab_address[$host]}"
+                done
+                printf 'Host login\n        User joe\n'
+                printf 'Host *\n        User root\n        HostKeyAlias gpuagent-lab\n        IdentitiesOnly yes\n'
+                printf '        IdentityFile %s\n        UserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
+                printf '        GlobalKnownHostsFile none\n        BatchMode yes\n        LogLevel ERROR\n'
+                printf '        ConnectTimeout 10\n'
+        } >"$dir/config"
+}
+
+# shell_ssh [USER@]HOST [COMMAND…]
+shell_ssh() {
+        local options=(-F "$lab_state/ssh/config")
+
+        need_host "${1#*@}"
+        if (($# > 1)) && [[ -t 0 && -t 1 ]]; then
+                options+=(-t)
+        fi
+        network_exec ssh "${options[@]}" -- "$@"
+}
+
+shell_scp() {
+        network_exec scp -F "$lab_state/ssh/config" "$@"
+}
