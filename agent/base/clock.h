@@ -27,6 +27,16 @@ static inline usec_t now_realtime_usec(void) {
         return clock_usec(CLOCK_REALTIME);
 }
 
+/* One moment on both clocks, as the core is given it: deadlines run on the first, people read the second. */
+typedef struct Now {
+        usec_t monotonic_usec;
+        usec_t realtime_usec;
+} Now;
+
+static inline Now now_read(void) {
+        return (Now) { .monotonic_usec = now_monotonic_usec(), .realtime_usec = now_realtime_usec() };
+}
+
 /* The sum, or USEC_INFINITY where it does not fit. */
 static inline usec_t usec_add(usec_t a, usec_t b) {
         return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;

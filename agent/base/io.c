@@ -21,20 +21,9 @@ int take_fd(int *fd) {
         return taken;
 }
 
-int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t *ret_size) {
-        CLEANUP(fd_close) int fd = -1;
+int fd_read_all(int fd, size_t max, char **ret_text, size_t *ret_size) {
         CLEANUP(free_ptr) char *text = NULL;
         size_t size = 0, room = 0;
-        struct stat st;
-
-        /* O_NONBLOCK: a fifo put in the place of a file must not stop us. */
-        fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0)
-                return -errno;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
 
         for (;;) {
                 ssize_t n;
@@ -67,6 +56,22 @@ int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t 
         if (ret_size)
                 *ret_size = size;
         return 0;
+}
+
+int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t *ret_size) {
+        CLEANUP(fd_close) int fd = -1;
+        struct stat st;
+
+        /* O_NONBLOCK: a fifo put in the place of a file must not stop us. */
+        fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+
+        return fd_read_all(fd, max, ret_text, ret_size);
 }
 
 int fd_write_all(int fd, const void *data, size_t size) {

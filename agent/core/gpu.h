@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* One GPU as the agent knows it: what the last probe saw, what is on record about its cleanliness, and how its last
+ * handover ended. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/base/cleanup.h"
+#include "agent/base/sample.h"
+#include "agent/core/outcome.h"
+
+typedef struct Handover Handover;
+
+#define GPU_REASON_SIZE 512
+#define GPU_STEPS_MAX 24
+
+/* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's Guide). */
+#define PARTITION_NONE 0U
+#define PARTITION_USER_MAX 32765U
+#define PARTITION_DEFAULT 32766U
+
+typedef enum GpuState {
+        GPU_STATE_UNKNOWN,     /* not reset in this boot */
+        GPU_STATE_CLEAN,       /* reset and verified in this boot, and no holder seen since */
+        GPU_STATE_DIRTY,       /* a tenant had it, a holder was seen, or a reset did not get through */
+        GPU_STATE_IN_USE,      /* held by processes */
+        GPU_STATE_RESETTING,
+        GPU_STATE_QUARANTINED, /* a reset or its check failed; only a later verified reset lifts it */
+        GPU_STATE_LOST,        /* gone from the bus or from the driver's list */
+        _GPU_STATE_MAX,
+        _GPU_STATE_INVALID = -22,
+} GpuState;
+
+typedef enum GpuHealth {
+        GPU_HEALTH_UNKNOWN,
+        GPU_HEALTH_HEALTHY,
+        GPU_HEALTH_DEGRADED,  /* works with less: an NVLink is down, limited fabric capacity */
+        GPU_HEALTH_UNHEALTHY, /* needs a recovery action, has an unhealthy route, or does not answer */
+        _GPU_HEALTH_MAX,
+        _GPU_HEALTH_INVALID = -22,
+} GpuHealth;
+
+/* What a change concerns; on_gpu_changed() gets these ORed. */
+typedef enum GpuChange {
+        GPU_CHANGE_IDENTITY = 1 << 0, /* index, minor, MIG mode */
+        GPU_CHANGE_STATE = 1 << 1,    /* state, reason, tenant, last tenant */
+        GPU_CHANGE_FABRIC = 1 << 2,   /* partition, clique, cluster, fabric state, reset pending */
+        GPU_CHANGE_LINKS = 1 << 3,
+        GPU_CHANGE_HEALTH = 1 << 4,   /* health, recovery action, reset pending */
+        GPU_CHANGE_RESET = 1 << 5,    /* the last reset */
+        GPU_CHANGE_XID = 1 << 6,
+} GpuChange;
+
+/* One step of a handover and how long it took. The name is a constant string: "probe", "reset", "holders", "grace", "settle". */
+typedef struct GpuStep {
+        const char *name;
+        usec_t duration_usec;
+} GpuStep;
+
+typedef struct GpuLastReset {
+        usec_t realtime_usec; /* when it ended; 0: never in this boot */
+        usec_t monotonic_usec;
+        Outcome outcome;
+        char detail[GPU_REASON_SIZE];
+        char tenant[TENANT_MAX + 1];
+        usec_t duration_usec;
+        GpuStep steps[GPU_STEPS_MAX];
+        size_t n_steps;
+} GpuLastReset;
+
+typedef struct Gpu {
+        GpuSample sample;
+        bool probed;  /* sample is more than an identity read from the state file */
+        bool present; /* in the driver's last complete list */
+
+        GpuState record; /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
+        char reason[GPU_REASON_SIZE];        /* why the state is what it is, "" when there is nothing to say */
+        char reason_counts[GPU_REASON_SIZE]; /* the same without names of processes and users (access.processes: own) */
+        usec_t state_since_realtime_usec;
+        char tenant[TENANT_MAX + 1];      /* the leaseholder, "" without a lease */
+        char last_tenant[TENANT_MAX + 1]; /* the last one a handover was done for */
+
+        GpuHolder *holders; /* as of the last search */
+        size_t n_holders;
+
+        GpuLastReset last_reset;
+        uint64_t reset_count; /* verified resets in this boot */
+        uint32_t last_xid;    /* 0: none */
+
+        Handover *handover; /* the running one */
+        Handover *next;     /* the one that waits for it to end, and takes up every request that comes meanwhile */
+
+        uint32_t changes; /* GpuChange, not yet told to the observer */
+} Gpu;
+
+/* 0 and *ret · -ENOMEM. */
+int gpu_new(const char *uuid, Gpu **ret);
+Gpu* gpu_free(Gpu *gpu);
+
+/* The published state: a running handover, a lost GPU and a quarantine come before holders, these before the record. */
+GpuState gpu_state(const Gpu *gpu);
+GpuHealth gpu_health(const Gpu *gpu);
+
+/* The partition the fabric says, PARTITION_DEFAULT … ; UNKNOWN_U32 where nothing tells. */
+uint32_t gpu_partition(const Gpu *gpu);
+
+/* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
+int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
+
+/* The fabric has come to rest: it is complete, or this GPU has none. */
+bool gpu_fabric_settled(const Gpu *gpu);
+
+/* A reset is asked for by the driver, or the GPU is not yet in the clique that is expected. */
+bool gpu_reset_pending(const Gpu *gpu);
+
+/* Takes over what a probe saw and notes what changed. A holder takes a clean mark away: then 1, and the state must be
+ * written; else 0. */
+int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec);
+
+/* Takes over the processes found on this GPU among `holders`. 1: a clean mark is gone, the state must be written · 0 · -ENOMEM. */
+int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
+
+/* Puts the reason of the current state down; printf-like, cut to size. */
+void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
+
+/* "held by python (pid 1860, user joe), nvtop (pid 7, user root) and 3 more" into ret, and "held by 5 processes" into ret_counts. */
+void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size);
+
+const char* gpu_state_to_string(GpuState state);
+GpuState gpu_state_from_string(const char *s);
+const char* gpu_health_to_string(GpuHealth health);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* How a piece of work on a GPU ended. The order is the order of gravity: a request over several GPUs fails under the
+ * gravest of theirs, and every value from OUTCOME_LEASED on is a failure. */
+#pragma once
+
+#include <stdbool.h>
+
+typedef enum Outcome {
+        OUTCOME_DONE,
+        OUTCOME_FABRIC_PENDING, /* reset, but the fabric had not settled in time and no clique is expected */
+        OUTCOME_LEASED,
+        OUTCOME_BUSY,
+        OUTCOME_TIMED_OUT,
+        OUTCOME_NOT_SUPPORTED,
+        OUTCOME_NOT_CLEAN,
+        OUTCOME_NO_DRIVER,
+        OUTCOME_DRIVER_UNRESPONSIVE,
+        OUTCOME_RESET_FAILED,
+        OUTCOME_NEEDS_REBOOT,
+        _OUTCOME_MAX,
+        _OUTCOME_INVALID = -22,
+} Outcome;
+
+/* "done", "busy", "needs-reboot": as in ResetFinished, the journal and the metrics. */
+const char* outcome_to_string(Outcome outcome);
+Outcome outcome_from_string(const char *s);
+
+static inline bool outcome_is_failure(Outcome outcome) {
+        return outcome >= OUTCOME_LEASED;
+}
+
+static inline Outcome outcome_gravest(Outcome a, Outcome b) {
+        return a > b ? a : b;
+}
