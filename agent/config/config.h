@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The configuration, read whole from YAML by every program. gpuagentd.yaml(5) describes each key; the key table in
- * config.c has the defaults. */
+ * keys.c has the defaults. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -30,6 +31,7 @@ typedef enum ProcessAccess {
         PROCESS_ACCESS_OWN,
 } ProcessAccess;
 
+/* The strings are never NULL. */
 typedef struct Config {
         struct {
                 char *root;    /* where a containerised driver lives, "/" else */
@@ -57,7 +59,7 @@ typedef struct Config {
                 char *query; /* a command that prints "UUID PARTITION NAME CLIQUE" lines; "" for none */
         } fabric;
         struct {
-                char *group;
+                char *group;   /* "" for none */
                 int processes; /* ProcessAccess */
         } access;
         struct {
@@ -67,9 +69,31 @@ typedef struct Config {
 
 /* Reads /usr/lib/gpuagent/gpuagentd.yaml, /usr/lib/gpuagent/gpuagentd.yaml.d/ (*.yaml by name) and the same below
  * /etc/gpuagent, a later file over an earlier one key by key; files that are not there are passed over. With `path`, that
- * file alone is read, and must exist. Defaults fill the rest.
- * 0 and *ret · -errno and *ret_message (to be freed), one line "FILE:LINE: what is wrong" that a person can act on. */
+ * file alone is read, and must exist. Defaults fill the rest. A file that is not owned by root or the reader, or that
+ * others may write, is refused: it says what root executes.
+ * 0 and *ret · -errno and *ret_message (to be freed, NULL only without memory), one line "FILE:LINE: what is wrong" that a
+ * person can act on. */
 int config_load(const char *path, Config **ret, char **ret_message);
+
+/* The same from other folders than /usr/lib/gpuagent and /etc/gpuagent; NULL ends the list. */
+int config_load_folders(const char *const *folders, Config **ret, char **ret_message);
+
+/* The same from `size` bytes of text, called `name` in the message. */
+int config_parse(const char *name, const char *text, size_t size, Config **ret, char **ret_message);
+
 Config* config_free(Config *config);
+
+/* A number that is another one when a file that config_load(path, …) reads was changed, added or removed since. Costs a few
+ * stat calls. */
+uint64_t config_stamp(const char *path);
+
+/* What there is to configure, in the order of the manual: the first is 0. NULL after the last. */
+typedef struct ConfigKeyInfo {
+        const char *section;
+        const char *name;
+        const char *fallback; /* the default as it is written in a file */
+} ConfigKeyInfo;
+
+const ConfigKeyInfo* config_key_info(size_t i);
 
 DEFINE_CLEANUP(Config, config_free_ptr, config_free)

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/config/reader.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "agent/base/text.h"
+#include "agent/config/keys.h"
+
+#define WORD_MAX 64
+
+typedef struct Reader {
+        yaml_parser_t parser;
+        yaml_event_t event; /* the one being looked at */
+        Config *config;
+        const char *name;
+        const char *text;
+        size_t lines[CONFIG_KEYS_MAX];         /* where this file has set the key, 0 not yet */
+        size_t section_lines[CONFIG_KEYS_MAX]; /* the same for the section that starts with the key */
+        char **ret_message;
+} Reader;
+
+static void reader_done(Reader *reader) {
+        yaml_event_delete(&reader->event);
+        yaml_parser_delete(&reader->parser);
+}
+
+static size_t event_line(const Reader *reader) {
+        return reader->event.start_mark.line + 1;
+}
+
+static int refuse(Reader *reader, size_t line, const char *format, ...) PRINTF_FORMAT(3, 4);
+static int refuse(Reader *reader, size_t line, const char *format, ...) {
+        char text[512];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        if (asprintf(reader->ret_message, "%s:%zu: %s", reader->name, line, text) < 0) {
+                *reader->ret_message = NULL;
+                return -ENOMEM;
+        }
+        return -EINVAL;
+}
+
+static int refuse_yaml(Reader *reader) {
+        const yaml_parser_t *parser = &reader->parser;
+        size_t line = 1;
+
+        if (parser->error == YAML_MEMORY_ERROR)
+                return -ENOMEM;
+        if (parser->error != YAML_READER_ERROR)
+                return refuse(reader, parser->problem_mark.line + 1,
+                        "this is not valid YAML: %s; check the indentation, the colons and the quotes",
+                        parser->problem ? parser->problem : "unknown problem");
+
+        /* The reader runs ahead of the lines it has counted: only its offset is true. */
+        for (size_t i = 0; i < parser->problem_offset; i++)
+                if (reader->text[i] == '\n')
+                        line++;
+        return refuse(reader, line, "this is not UTF-8 text without control characters; save the file as such");
+}
+
+/* Looks at the next event. 0 · negative, as config_read_text. */
+static int reader_next(Reader *reader) {
+        yaml_event_delete(&reader->event);
+        if (!yaml_parser_parse(&reader->parser, &reader->event))
+                return refuse_yaml(reader);
+        return 0;
+}
+
+/* What makes a file harder to read than it needs to be, and its meaning depend on other places. */
+static int refuse_extras(Reader *reader) {
+        const yaml_event_t *event = &reader->event;
+        const yaml_char_t *anchor = NULL, *tag = NULL;
+
+        switch (event->type) {
+        case YAML_ALIAS_EVENT:
+                return refuse(reader, event_line(reader), "aliases (*name) are not allowed; write the value out");
+        case YAML_SCALAR_EVENT:
+                anchor = event->data.scalar.anchor;
+                tag = event->data.scalar.tag;
+                break;
+        case YAML_SEQUENCE_START_EVENT:
+                anchor = event->data.sequence_start.anchor;
+                tag = event->data.sequence_start.tag;
+                break;
+        case YAML_MAPPING_START_EVENT:
+                anchor = event->data.mapping_start.anchor;
+                tag = event->data.mapping_start.tag;
+                break;
+        case YAML_NO_EVENT:
+        case YAML_STREAM_START_EVENT:
+        case YAML_STREAM_END_EVENT:
+        case YAML_DOCUMENT_START_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+                break;
+        }
+
+        if (anchor)
+                return refuse(reader, event_line(reader), "anchors (&name) are not allowed; write the value out");
+        if (tag)
+                return refuse(reader, event_line(reader), "tags (!name) are not allowed; the key decides the type");
+        return 0;
+}
+
+static bool is_empty_scalar(const yaml_event_t *event) {
+        return event->type == YAML_SCALAR_EVENT && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+               event->data.scalar.length == 0;
+}
+
+/* Copies the scalar that is looked at, as the name of a section or key. */
+static int read_name(Reader *reader, char ret[static WORD_MAX]) {
+        const yaml_event_t *event = &reader->event;
+        int r;
+
+        r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+        if (event->type != YAML_SCALAR_EVENT)
+                return refuse(reader, event_line(reader), "a name is expected here, as in \"driver:\"");
+
+        text_escape_bytes((const char *) event->data.scalar.value, event->data.scalar.length, ret, WORD_MAX);
+        return 0;
+}
+
+static int read_value(Reader *reader, const char *section, const char *name, int key) {
+        CLEANUP(free_ptr) char *problem = NULL;
+        const yaml_event_t *event;
+        int r;
+
+        r = reader_next(reader);
+        if (r < 0)
+                return r;
+        r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+
+        event = &reader->event;
+        if (event->type != YAML_SCALAR_EVENT)
+                return refuse(reader, event_line(reader), "%s.%s must be one value, not a %s", section, name,
+                        event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
+        if (strlen((const char *) event->data.scalar.value) != event->data.scalar.length)
+                return refuse(reader, event_line(reader), "%s.%s must be one line of text", section, name);
+
+        r = config_key_set(reader->config, key, (const char *) event->data.scalar.value,
+                event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, &problem);
+        if (r == -EINVAL)
+                return refuse(reader, event_line(reader), "%s.%s %s", section, name, problem ? problem : "is wrong");
+        return r;
+}
+
+/* Reads the keys of a section, up to the end of its mapping. */
+static int read_section(Reader *reader, const char *section) {
+        char name[WORD_MAX];
+        int key, r;
+
+        for (;;) {
+                r = reader_next(reader);
+                if (r < 0)
+                        return r;
+                if (reader->event.type == YAML_MAPPING_END_EVENT)
+                        return 0;
+
+                r = read_name(reader, name);
+                if (r < 0)
+                        return r;
+                key = config_key_find(section, name);
+                if (key < 0)
+                        return refuse(reader, event_line(reader), "%s.%s is not a key; gpuagentd.yaml(5) has them all",
+                                section, name);
+                if (reader->lines[key] > 0)
+                        return refuse(reader, event_line(reader), "%s.%s is set in line %zu already; keep one of them",
+                                section, name, reader->lines[key]);
+                reader->lines[key] = event_line(reader);
+
+                r = read_value(reader, section, name, key);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Reads the sections of the document, up to the end of its mapping. */
+static int read_sections(Reader *reader) {
+        char section[WORD_MAX];
+        int first, r;
+
+        for (;;) {
+                r = reader_next(reader);
+                if (r < 0)
+                        return r;
+                if (reader->event.type == YAML_MAPPING_END_EVENT)
+                        return 0;
+
+                r = read_name(reader, section);
+                if (r < 0)
+                        return r;
+                first = config_section_find(section);
+                if (first < 0)
+                        return refuse(reader, event_line(reader), "%s is not a section; gpuagentd.yaml(5) has them all",
+                                section);
+                if (reader->section_lines[first] > 0)
+                        return refuse(reader, event_line(reader), "%s starts in line %zu already; put its keys there",
+                                section, reader->section_lines[first]);
+                reader->section_lines[first] = event_line(reader);
+
+                r = reader_next(reader);
+                if (r >= 0)
+                        r = refuse_extras(reader);
+                if (r < 0)
+                        return r;
+                if (is_empty_scalar(&reader->event))
+                        continue; /* a section whose keys are all commented out */
+                if (reader->event.type != YAML_MAPPING_START_EVENT)
+                        return refuse(reader, event_line(reader), "%s is a section: its keys follow, indented", section);
+
+                r = read_section(reader, section);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int read_document(Reader *reader) {
+        int r;
+
+        r = reader_next(reader);
+        if (r >= 0)
+                r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+
+        if (reader->event.type == YAML_MAPPING_START_EVENT)
+                r = read_sections(reader);
+        else if (!is_empty_scalar(&reader->event))
+                return refuse(reader, event_line(reader), "sections are expected here, as in \"driver:\"");
+        if (r < 0)
+                return r;
+
+        return reader_next(reader); /* the end of the document: the parser lets nothing else follow */
+}
+
+int config_read_text(Config *config, const char *name, const char *text, size_t size, char **ret_message) {
+        CLEANUP(reader_done) Reader reader = {
+                .config = config,
+                .name = name,
+                .text = text,
+                .ret_message = ret_message,
+        };
+        bool had_document = false;
+        int r;
+
+        if (!yaml_parser_initialize(&reader.parser))
+                return -ENOMEM;
+        yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&reader.parser, (const unsigned char *) text, size);
+
+        for (;;) {
+                r = reader_next(&reader);
+                if (r < 0)
+                        return r;
+
+                if (reader.event.type == YAML_STREAM_END_EVENT)
+                        return 0;
+                if (reader.event.type != YAML_DOCUMENT_START_EVENT)
+                        continue;
+                if (had_document)
+                        return refuse(&reader, event_line(&reader), "a second document starts here; keep one a file");
+                had_document = true;
+
+                r = read_document(&reader);
+                if (r < 0)
+                        return r;
+        }
+}
