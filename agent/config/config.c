@@ -68,7 +68,8 @@ static int check_owner(const struct stat *st, const char *path, char **ret_messa
         if (st->st_uid != 0 && st->st_uid != geteuid())
                 return refuse_file(-EPERM, path, "must belong to root: chown root it", ret_message);
         if (st->st_mode & (S_IWGRP | S_IWOTH))
-                return refuse_file(-EPERM, path, "may be written by others than its owner: chmod go-w it", ret_message);
+                return refuse_file(-EPERM, path, "may be written by others than its owner: chmod go-w it",
+                                ret_message);
         return 0;
 }
 
@@ -113,8 +114,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b) {
         return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The paths of gpuagentd.yaml and gpuagentd.yaml.d/(*).yaml in a folder, in the order they are read; the first two are the
- * file and the folder of drop-ins themselves, there or not. 0 · -errno of scandir. */
+/* The paths of gpuagentd.yaml and gpuagentd.yaml.d/(*).yaml in a folder, in the order they are read; the
+ * first two are the file and the folder of drop-ins themselves, there or not. 0 · -errno of scandir. */
 static int list_files(const char *folder, char ***ret) {
         CLEANUP(strv_free_ptr) char **paths = NULL;
         CLEANUP(free_ptr) char *main_file = NULL, *drop_ins = NULL;
@@ -138,8 +139,9 @@ static int list_files(const char *folder, char ***ret) {
                 CLEANUP(free_ptr) char *path = NULL;
 
                 if (r >= 0)
-                        r = asprintf(&path, "%s/%s", drop_ins, entries[i]->d_name) < 0 ? -ENOMEM :
-                                                                                         strv_append(&paths, path);
+                        r = asprintf(&path, "%s/%s", drop_ins, entries[i]->d_name) < 0
+                                        ? -ENOMEM
+                                        : strv_append(&paths, path);
                 free(entries[i]);
         }
         free(entries);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration, read whole from YAML by every program. gpuagentd.yaml(5) describes each key; the key table in
- * keys.c has the defaults. */
+/* The configuration, read whole from YAML by every program. gpuagentd.yaml(5) describes each key; the key
+ * table in keys.c has the defaults. */
 #pragma once
 
 #include <stdbool.h>
@@ -67,12 +67,12 @@ typedef struct Config {
         } metrics;
 } Config;
 
-/* Reads /usr/lib/gpuagent/gpuagentd.yaml, /usr/lib/gpuagent/gpuagentd.yaml.d/ (*.yaml by name) and the same below
- * /etc/gpuagent, a later file over an earlier one key by key; files that are not there are passed over. With `path`, that
- * file alone is read, and must exist. Defaults fill the rest. A file that is not owned by root or the reader, or that
- * others may write, is refused: it says what root executes.
- * 0 and *ret · -errno and *ret_message (to be freed, NULL only without memory), one line "FILE:LINE: what is wrong" that a
- * person can act on. */
+/* Reads /usr/lib/gpuagent/gpuagentd.yaml, /usr/lib/gpuagent/gpuagentd.yaml.d/ (*.yaml by name) and the same
+ * below /etc/gpuagent, a later file over an earlier one key by key; files that are not there are passed
+ * over. With `path`, that file alone is read, and must exist. Defaults fill the rest. A file that is not
+ * owned by root or the reader, or that others may write, is refused: it says what root executes.
+ * 0 and *ret · -errno and *ret_message (to be freed, NULL only without memory), one line "FILE:LINE: what
+ * is wrong" that a person can act on. */
 int config_load(const char *path, Config **ret, char **ret_message);
 
 /* The same from other folders than /usr/lib/gpuagent and /etc/gpuagent; NULL ends the list. */
@@ -83,8 +83,8 @@ int config_parse(const char *name, const char *text, size_t size, Config **ret, 
 
 Config* config_free(Config *config);
 
-/* A number that is another one when a file that config_load(path, …) reads was changed, added or removed since. Costs a few
- * stat calls. */
+/* A number that is another one when a file that config_load(path, …) reads was changed, added or removed
+ * since. Costs a few stat calls. */
 uint64_t config_stamp(const char *path);
 
 /* What there is to configure, in the order of the manual: the first is 0. NULL after the last. */

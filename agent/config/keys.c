@@ -9,10 +9,10 @@
 #include "agent/base/text.h"
 
 #define TEXT_MAX 1024
-#define HOUR (3600 * USEC_PER_SEC)
-#define TENTH (USEC_PER_SEC / 10)
+#define HOUR     (3600 * USEC_PER_SEC)
+#define TENTH    (USEC_PER_SEC / 10)
 
-#define KEY(section, name, fallback, type, field, ...)                                                           \
+#define KEY(section, name, fallback, type, field, ...) \
         { { section, name, fallback }, type, offsetof(Config, field), __VA_ARGS__ }
 
 static const ConfigKey key_table[] = {
@@ -21,7 +21,8 @@ static const ConfigKey key_table[] = {
         KEY("driver", "module", "nvidia", CONFIG_NAME, driver.module, 0, 64),
         KEY("driver", "library", "libnvidia-ml.so.1", CONFIG_TEXT, driver.library, 1, TEXT_MAX),
         KEY("driver", "smi", "nvidia-smi", CONFIG_TEXT, driver.smi, 1, TEXT_MAX),
-        KEY("driver", "reset-id", "bus-id", CONFIG_CHOICE, driver.reset_id, 0, 0, { "bus-id", "uuid", "index" }),
+        KEY("driver", "reset-id", "bus-id", CONFIG_CHOICE, driver.reset_id, 0, 0,
+                        { "bus-id", "uuid", "index" }),
         KEY("driver", "poll-interval", "15s", CONFIG_DURATION, driver.poll_interval_usec, TENTH, HOUR),
         KEY("driver", "probe-timeout", "60s", CONFIG_DURATION, driver.probe_timeout_usec, TENTH, HOUR),
         KEY("driver", "reset-timeout", "120s", CONFIG_DURATION, driver.reset_timeout_usec, TENTH, HOUR),
@@ -30,7 +31,8 @@ static const ConfigKey key_table[] = {
         KEY("handover", "boot-reset", "true", CONFIG_BOOLEAN, handover.boot_reset),
         KEY("handover", "busy-grace", "15s", CONFIG_DURATION, handover.busy_grace_usec, 0, HOUR),
         KEY("handover", "expected-nvlinks", "0", CONFIG_NUMBER, handover.expected_nvlinks, 0, 36),
-        KEY("slurm", "gpu-index", "auto", CONFIG_CHOICE, slurm.gpu_index, 0, 0, { "auto", "index", "minor" }),
+        KEY("slurm", "gpu-index", "auto", CONFIG_CHOICE, slurm.gpu_index, 0, 0,
+                        { "auto", "index", "minor" }),
         KEY("slurm", "drain", "true", CONFIG_BOOLEAN, slurm.drain),
         KEY("fabric", "query", "\"\"", CONFIG_TEXT, fabric.query, 0, TEXT_MAX),
         KEY("access", "group", "gpuagent-admin", CONFIG_TEXT, access.group, 0, 256),
@@ -119,18 +121,20 @@ static int set_duration(usec_t *field, const ConfigKey *key, const char *value, 
         if (r == -EINVAL)
                 return refuse(ret_problem, "must be a time such as 90s, 1.5s, 200ms or 2min");
         if (r < 0 || usec < key->min || usec > key->max)
-                return refuse(ret_problem, "must be a time from %gs to %gs", (double) key->min / (double) USEC_PER_SEC,
-                        (double) key->max / (double) USEC_PER_SEC);
+                return refuse(ret_problem, "must be a time from %gs to %gs",
+                                (double) key->min / (double) USEC_PER_SEC,
+                                (double) key->max / (double) USEC_PER_SEC);
         *field = usec;
         return 0;
 }
 
-static int set_number(uint32_t *field, const ConfigKey *key, const char *value, bool quoted, char **ret_problem) {
+static int set_number(
+                uint32_t *field, const ConfigKey *key, const char *value, bool quoted, char **ret_problem) {
         uint32_t number;
 
         if (quoted || parse_u32(value, (uint32_t) key->max, &number) < 0 || number < key->min)
                 return refuse(ret_problem, "must be a number from %llu to %llu, without quotes",
-                        (unsigned long long) key->min, (unsigned long long) key->max);
+                                (unsigned long long) key->min, (unsigned long long) key->max);
         *field = number;
         return 0;
 }
@@ -146,7 +150,8 @@ static int set_choice(int *field, const ConfigKey *key, const char *value, char 
                 }
 
         for (size_t i = 0; i < ELEMENTSOF(key->choices) && key->choices[i] && n < sizeof words; i++)
-                n += (size_t) snprintf(words + n, sizeof words - n, "%s%s", i > 0 ? " or " : "", key->choices[i]);
+                n += (size_t) snprintf(
+                                words + n, sizeof words - n, "%s%s", i > 0 ? " or " : "", key->choices[i]);
         return refuse(ret_problem, "must be %s", words);
 }
 
@@ -158,22 +163,18 @@ int config_key_set(Config *config, int key, const char *value, bool quoted, char
         if (!quoted)
                 for (size_t i = 0; i < ELEMENTSOF(nulls); i++)
                         if (streq(value, nulls[i]))
-                                return refuse(ret_problem, "has no value; leave the line out for the default (%s)",
-                                        k->info.fallback);
+                                return refuse(ret_problem,
+                                                "has no value; leave the line out for the default (%s)",
+                                                k->info.fallback);
 
         switch (k->type) {
         case CONFIG_TEXT:
         case CONFIG_PATH:
-        case CONFIG_NAME:
-                return set_text(field, k, value, ret_problem);
-        case CONFIG_BOOLEAN:
-                return set_boolean(field, value, quoted, ret_problem);
-        case CONFIG_DURATION:
-                return set_duration(field, k, value, ret_problem);
-        case CONFIG_NUMBER:
-                return set_number(field, k, value, quoted, ret_problem);
-        case CONFIG_CHOICE:
-                return set_choice(field, k, value, ret_problem);
+        case CONFIG_NAME: return set_text(field, k, value, ret_problem);
+        case CONFIG_BOOLEAN: return set_boolean(field, value, quoted, ret_problem);
+        case CONFIG_DURATION: return set_duration(field, k, value, ret_problem);
+        case CONFIG_NUMBER: return set_number(field, k, value, quoted, ret_problem);
+        case CONFIG_CHOICE: return set_choice(field, k, value, ret_problem);
         }
         return -EINVAL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The key table: what there is to configure, of which type, within which limits, and what holds without a file. */
+/* The key table: what there is to configure, of which type, within which limits, and what holds without a
+ * file. */
 #pragma once
 
 #include "agent/config/config.h"
@@ -30,6 +31,7 @@ int config_key_find(const char *section, const char *name);
 /* The place of the first key of a section. -ENOENT no such section. */
 int config_section_find(const char *section);
 
-/* Sets one key, by its place in the table, from the scalar as it stands in a file; `quoted` says that it had quotes.
- * 0 · -ENOMEM · -EINVAL and *ret_problem (to be freed, may be NULL), what the key wants: "must be true or false". */
+/* Sets one key, by its place in the table, from the scalar as it stands in a file; `quoted` says that it
+ * had quotes. 0 · -ENOMEM · -EINVAL and *ret_problem (to be freed, may be NULL), what the key wants:
+ * "must be true or false". */
 int config_key_set(Config *config, int key, const char *value, bool quoted, char **ret_problem);

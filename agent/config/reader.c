@@ -54,14 +54,16 @@ static int refuse_yaml(Reader *reader) {
                 return -ENOMEM;
         if (parser->error != YAML_READER_ERROR)
                 return refuse(reader, parser->problem_mark.line + 1,
-                        "this is not valid YAML: %s; check the indentation, the colons and the quotes",
-                        parser->problem ? parser->problem : "unknown problem");
+                                "this is not valid YAML: %s; check the indentation, the colons and the "
+                                "quotes",
+                                parser->problem ? parser->problem : "unknown problem");
 
         /* The reader runs ahead of the lines it has counted: only its offset is true. */
         for (size_t i = 0; i < parser->problem_offset; i++)
                 if (reader->text[i] == '\n')
                         line++;
-        return refuse(reader, line, "this is not UTF-8 text without control characters; save the file as such");
+        return refuse(reader, line,
+                        "this is not UTF-8 text without control characters; save the file as such");
 }
 
 /* Looks at the next event. 0 · negative, as config_read_text. */
@@ -79,7 +81,8 @@ static int refuse_extras(Reader *reader) {
 
         switch (event->type) {
         case YAML_ALIAS_EVENT:
-                return refuse(reader, event_line(reader), "aliases (*name) are not allowed; write the value out");
+                return refuse(reader, event_line(reader),
+                                "aliases (*name) are not allowed; write the value out");
         case YAML_SCALAR_EVENT:
                 anchor = event->data.scalar.anchor;
                 tag = event->data.scalar.tag;
@@ -98,20 +101,21 @@ static int refuse_extras(Reader *reader) {
         case YAML_DOCUMENT_START_EVENT:
         case YAML_DOCUMENT_END_EVENT:
         case YAML_SEQUENCE_END_EVENT:
-        case YAML_MAPPING_END_EVENT:
-                break;
+        case YAML_MAPPING_END_EVENT: break;
         }
 
         if (anchor)
-                return refuse(reader, event_line(reader), "anchors (&name) are not allowed; write the value out");
+                return refuse(reader, event_line(reader),
+                                "anchors (&name) are not allowed; write the value out");
         if (tag)
-                return refuse(reader, event_line(reader), "tags (!name) are not allowed; the key decides the type");
+                return refuse(reader, event_line(reader),
+                                "tags (!name) are not allowed; the key decides the type");
         return 0;
 }
 
 static bool is_empty_scalar(const yaml_event_t *event) {
         return event->type == YAML_SCALAR_EVENT && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-               event->data.scalar.length == 0;
+                        event->data.scalar.length == 0;
 }
 
 /* Copies the scalar that is looked at, as the name of a section or key. */
@@ -144,14 +148,15 @@ static int read_value(Reader *reader, const char *section, const char *name, int
         event = &reader->event;
         if (event->type != YAML_SCALAR_EVENT)
                 return refuse(reader, event_line(reader), "%s.%s must be one value, not a %s", section, name,
-                        event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
+                                event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
         if (strlen((const char *) event->data.scalar.value) != event->data.scalar.length)
                 return refuse(reader, event_line(reader), "%s.%s must be one line of text", section, name);
 
         r = config_key_set(reader->config, key, (const char *) event->data.scalar.value,
-                event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, &problem);
+                        event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, &problem);
         if (r == -EINVAL)
-                return refuse(reader, event_line(reader), "%s.%s %s", section, name, problem ? problem : "is wrong");
+                return refuse(reader, event_line(reader), "%s.%s %s", section, name,
+                                problem ? problem : "is wrong");
         return r;
 }
 
@@ -172,11 +177,12 @@ static int read_section(Reader *reader, const char *section) {
                         return r;
                 key = config_key_find(section, name);
                 if (key < 0)
-                        return refuse(reader, event_line(reader), "%s.%s is not a key; gpuagentd.yaml(5) has them all",
-                                section, name);
+                        return refuse(reader, event_line(reader),
+                                        "%s.%s is not a key; gpuagentd.yaml(5) has them all", section, name);
                 if (reader->lines[key] > 0)
-                        return refuse(reader, event_line(reader), "%s.%s is set in line %zu already; keep one of them",
-                                section, name, reader->lines[key]);
+                        return refuse(reader, event_line(reader),
+                                        "%s.%s is set in line %zu already; keep one of them", section, name,
+                                        reader->lines[key]);
                 reader->lines[key] = event_line(reader);
 
                 r = read_value(reader, section, name, key);
@@ -202,11 +208,12 @@ static int read_sections(Reader *reader) {
                         return r;
                 first = config_section_find(section);
                 if (first < 0)
-                        return refuse(reader, event_line(reader), "%s is not a section; gpuagentd.yaml(5) has them all",
-                                section);
+                        return refuse(reader, event_line(reader),
+                                        "%s is not a section; gpuagentd.yaml(5) has them all", section);
                 if (reader->section_lines[first] > 0)
-                        return refuse(reader, event_line(reader), "%s starts in line %zu already; put its keys there",
-                                section, reader->section_lines[first]);
+                        return refuse(reader, event_line(reader),
+                                        "%s starts in line %zu already; put its keys there", section,
+                                        reader->section_lines[first]);
                 reader->section_lines[first] = event_line(reader);
 
                 r = reader_next(reader);
@@ -217,7 +224,8 @@ static int read_sections(Reader *reader) {
                 if (is_empty_scalar(&reader->event))
                         continue; /* a section whose keys are all commented out */
                 if (reader->event.type != YAML_MAPPING_START_EVENT)
-                        return refuse(reader, event_line(reader), "%s is a section: its keys follow, indented", section);
+                        return refuse(reader, event_line(reader),
+                                        "%s is a section: its keys follow, indented", section);
 
                 r = read_section(reader, section);
                 if (r < 0)
@@ -269,7 +277,8 @@ int config_read_text(Config *config, const char *name, const char *text, size_t 
                 if (reader.event.type != YAML_DOCUMENT_START_EVENT)
                         continue;
                 if (had_document)
-                        return refuse(&reader, event_line(&reader), "a second document starts here; keep one a file");
+                        return refuse(&reader, event_line(&reader),
+                                        "a second document starts here; keep one a file");
                 had_document = true;
 
                 r = read_document(&reader);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for each is in
- * units/gpuagent.catalog. All of these entries are written by gpuagentd, with the fields named here; a field that may
- * come several times is marked +. Once shipped an id keeps its meaning. */
+/* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for
+ * each is in units/gpuagent.catalog. All of these entries are written by gpuagentd, with the fields named
+ * here; a field that may come several times is marked +. Once shipped an id keeps its meaning. */
 #pragma once
 
 /* Every GPU of a request was reset and verified.
@@ -16,13 +16,15 @@
 /* A request came while handover.reset is false: nothing was reset. GPUAGENT_TENANT, GPUAGENT_GPU+ */
 #define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
 
-/* A reset or the verification after it failed; only a later verified reset lifts this. GPUAGENT_GPU, GPUAGENT_RESULT */
+/* A reset or the verification after it failed; only a later verified reset lifts this. GPUAGENT_GPU,
+ * GPUAGENT_RESULT */
 #define MESSAGE_ID_GPU_QUARANTINED "45b92be951924883a069b76c842410ba"
 
 /* The GPU fell off the bus, or is not in the tray any more. GPUAGENT_GPU */
 #define MESSAGE_ID_GPU_LOST "0ec05a05f97c42adb0d679f584cbd436"
 
-/* The driver's recovery action asks for more than a reset: no reset is tried. GPUAGENT_GPU, GPUAGENT_RESULT (the action) */
+/* The driver's recovery action asks for more than a reset: no reset is tried. GPUAGENT_GPU,
+ * GPUAGENT_RESULT (the action) */
 #define MESSAGE_ID_GPU_NEEDS_REBOOT "e48eb466652046f289a476a73f3245a3"
 
 /* DriverState changed. GPUAGENT_RESULT (the new state) */

@@ -31,7 +31,8 @@ static int folder_setup(void **state) {
 static int folder_teardown(void **state) {
         const Folder *folder = *state;
         static const char *const names[] = { "gpuagentd.yaml", "gpuagentd.yaml.d/10-first.yaml",
-                "gpuagentd.yaml.d/20-second.yaml", "gpuagentd.yaml.d/30-not-ours.conf", "gpuagentd.yaml.d/.hidden.yaml" };
+                "gpuagentd.yaml.d/20-second.yaml", "gpuagentd.yaml.d/30-not-ours.conf",
+                "gpuagentd.yaml.d/.hidden.yaml" };
         char path[128];
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
@@ -90,7 +91,8 @@ static void refuses(const char *text, const char *expected) {
 }
 
 static void test_an_empty_file_gives_the_defaults(void **state) {
-        static const char *const texts[] = { "", "# nothing\n", "---\n", "--- \n...\n", "driver:\n  # all out\nslurm:\n" };
+        static const char *const texts[] = { "", "# nothing\n", "---\n", "--- \n...\n",
+                "driver:\n  # all out\nslurm:\n" };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 CLEANUP(config_free_ptr) Config *config = parse(texts[i]);
@@ -119,19 +121,20 @@ static void test_an_empty_file_gives_the_defaults(void **state) {
 }
 
 static void test_every_type_of_value_is_read(void **state) {
-        CLEANUP(config_free_ptr) Config *config = parse(
-                "driver: {root: /run/nvidia/driver, module: \"\", reset-id: uuid, poll-interval: 200ms}\n"
-                "handover:\n"
-                "  reset: no\n"
-                "  busy-grace: 0\n"
-                "  expected-nvlinks: 18\n"
-                "slurm:\n"
-                "  'gpu-index': \"minor\"\n"
-                "fabric:\n"
-                "  query: gpuagent-emulate fabric-query\n"
-                "access:\n"
-                "  group: no   # a text where a text is wanted\n"
-                "  processes: own\n");
+        static const char text[] =
+                        "driver: {root: /run/nvidia/driver, module: \"\", reset-id: uuid, poll-interval: 200ms}\n"
+                        "handover:\n"
+                        "  reset: no\n"
+                        "  busy-grace: 0\n"
+                        "  expected-nvlinks: 18\n"
+                        "slurm:\n"
+                        "  'gpu-index': \"minor\"\n"
+                        "fabric:\n"
+                        "  query: gpuagent-emulate fabric-query\n"
+                        "access:\n"
+                        "  group: no   # a text where a text is wanted\n"
+                        "  processes: own\n";
+        CLEANUP(config_free_ptr) Config *config = parse(text);
 
         assert_string_equal(config->driver.root, "/run/nvidia/driver");
         assert_string_equal(config->driver.module, "");
@@ -154,34 +157,40 @@ static void test_a_byte_order_mark_is_passed_over(void **state) {
 
 static void test_a_wrong_name_is_refused_with_its_line(void **state) {
         refuses("# one\ndriver:\n  probe-timout: 5s\n",
-                "x.yaml:3: driver.probe-timout is not a key; gpuagentd.yaml(5) has them all");
+                        "x.yaml:3: driver.probe-timout is not a key; gpuagentd.yaml(5) has them all");
         refuses("drivers:\n", "x.yaml:1: drivers is not a section; gpuagentd.yaml(5) has them all");
         refuses("slurm:\n  root: /\n", "x.yaml:2: slurm.root is not a key; gpuagentd.yaml(5) has them all");
         refuses("driver:\n  <<: x\n", "x.yaml:2: driver.<< is not a key; gpuagentd.yaml(5) has them all");
-        refuses("driver:\n  \"\\e[31m\": x\n", "x.yaml:2: driver.\\x1b[31m is not a key; gpuagentd.yaml(5) has them all");
+        refuses("driver:\n  \"\\e[31m\": x\n",
+                        "x.yaml:2: driver.\\x1b[31m is not a key; gpuagentd.yaml(5) has them all");
         refuses("? [a]\n: b\n", "x.yaml:1: a name is expected here, as in \"driver:\"");
 }
 
 static void test_a_value_of_the_wrong_type_is_refused(void **state) {
-        refuses("handover:\n  reset: \"true\"\n", "x.yaml:2: handover.reset must be true or false, without quotes");
-        refuses("handover:\n  reset: maybe\n", "x.yaml:2: handover.reset must be true or false, without quotes");
+        refuses("handover:\n  reset: \"true\"\n",
+                        "x.yaml:2: handover.reset must be true or false, without quotes");
+        refuses("handover:\n  reset: maybe\n",
+                        "x.yaml:2: handover.reset must be true or false, without quotes");
         refuses("handover:\n  expected-nvlinks: -1\n",
-                "x.yaml:2: handover.expected-nvlinks must be a number from 0 to 36, without quotes");
+                        "x.yaml:2: handover.expected-nvlinks must be a number from 0 to 36, without quotes");
         refuses("handover:\n  expected-nvlinks: 37\n",
-                "x.yaml:2: handover.expected-nvlinks must be a number from 0 to 36, without quotes");
+                        "x.yaml:2: handover.expected-nvlinks must be a number from 0 to 36, without quotes");
         refuses("driver:\n  probe-timeout: soon\n",
-                "x.yaml:2: driver.probe-timeout must be a time such as 90s, 1.5s, 200ms or 2min");
-        refuses("driver:\n  probe-timeout: 2h\n", "x.yaml:2: driver.probe-timeout must be a time from 0.1s to 3600s");
+                        "x.yaml:2: driver.probe-timeout must be a time such as 90s, 1.5s, 200ms or 2min");
+        refuses("driver:\n  probe-timeout: 2h\n",
+                        "x.yaml:2: driver.probe-timeout must be a time from 0.1s to 3600s");
         refuses("driver:\n  probe-timeout: 99999999999999999999h\n",
-                "x.yaml:2: driver.probe-timeout must be a time from 0.1s to 3600s");
+                        "x.yaml:2: driver.probe-timeout must be a time from 0.1s to 3600s");
         refuses("driver:\n  reset-id: pci\n", "x.yaml:2: driver.reset-id must be bus-id or uuid or index");
         refuses("driver:\n  root: run\n", "x.yaml:2: driver.root must be an absolute path");
         refuses("driver:\n  module: ../nvidia\n",
-                "x.yaml:2: driver.module must be a name of letters, digits, '_' and '-'");
+                        "x.yaml:2: driver.module must be a name of letters, digits, '_' and '-'");
         refuses("driver:\n  smi: \"\"\n", "x.yaml:2: driver.smi must not be empty");
         refuses("driver:\n  smi: \"a\\nb\"\n", "x.yaml:2: driver.smi must be one line of text");
         refuses("driver:\n  smi: \"a\\0b\"\n", "x.yaml:2: driver.smi must be one line of text");
-        refuses("driver:\n  smi:\n", "x.yaml:2: driver.smi has no value; leave the line out for the default (nvidia-smi)");
+        refuses("driver:\n  smi:\n",
+                        "x.yaml:2: driver.smi has no value; leave the line out for the default "
+                        "(nvidia-smi)");
         refuses("driver:\n  smi: [a, b]\n", "x.yaml:2: driver.smi must be one value, not a list");
         refuses("driver:\n  smi: {a: b}\n", "x.yaml:2: driver.smi must be one value, not a group of keys");
         refuses("driver:\n  smi: [[[[[[a]]]]]]\n", "x.yaml:2: driver.smi must be one value, not a list");
@@ -191,17 +200,20 @@ static void test_a_value_of_the_wrong_type_is_refused(void **state) {
 }
 
 static void test_a_duplicate_is_refused(void **state) {
-        refuses("driver:\n  smi: a\n  smi: b\n", "x.yaml:3: driver.smi is set in line 2 already; keep one of them");
-        refuses("driver:\n  smi: a\nslurm:\ndriver:\n", "x.yaml:4: driver starts in line 1 already; put its keys there");
+        refuses("driver:\n  smi: a\n  smi: b\n",
+                        "x.yaml:3: driver.smi is set in line 2 already; keep one of them");
+        refuses("driver:\n  smi: a\nslurm:\ndriver:\n",
+                        "x.yaml:4: driver starts in line 1 already; put its keys there");
         refuses("slurm:\n  drain: true\n  'drain': true\n",
-                "x.yaml:3: slurm.drain is set in line 2 already; keep one of them");
+                        "x.yaml:3: slurm.drain is set in line 2 already; keep one of them");
 }
 
 static void test_references_and_tags_are_refused(void **state) {
         refuses("driver:\n  smi: &a b\n", "x.yaml:2: anchors (&name) are not allowed; write the value out");
         refuses("driver:\n  smi: *a\n", "x.yaml:2: aliases (*name) are not allowed; write the value out");
         refuses("driver: &a\n  smi: b\n", "x.yaml:1: anchors (&name) are not allowed; write the value out");
-        refuses("driver:\n  smi: !!str b\n", "x.yaml:2: tags (!name) are not allowed; the key decides the type");
+        refuses("driver:\n  smi: !!str b\n",
+                        "x.yaml:2: tags (!name) are not allowed; the key decides the type");
         refuses("&a driver:\n", "x.yaml:1: anchors (&name) are not allowed; write the value out");
         refuses("--- !x\ndriver:\n", "x.yaml:1: tags (!name) are not allowed; the key decides the type");
 }
@@ -211,16 +223,24 @@ static void test_a_second_document_is_refused(void **state) {
 }
 
 static void test_what_is_not_yaml_or_not_text_is_refused(void **state) {
-        static const char utf16[] = "\xff\xfe" "d\0r\0\n";
+        static const char utf16[] = "\xff\xfe"
+                                    "d\0r\0\n";
 
-        refuses("driver:\n  smi: 'a\n", "x.yaml:3: this is not valid YAML: found unexpected end of stream; check the "
-                                        "indentation, the colons and the quotes");
-        refuses("driver:\n\tsmi: a\n", "x.yaml:2: this is not valid YAML: found character that cannot start any token; "
-                                       "check the indentation, the colons and the quotes");
-        refuses("driver:\n  # \xff\n", "x.yaml:2: this is not UTF-8 text without control characters; save the file as such");
-        refuses_bytes("driver:\n\0", 9, "x.yaml:2: this is not UTF-8 text without control characters; save the file as such");
+        refuses("driver:\n  smi: 'a\n",
+                        "x.yaml:3: this is not valid YAML: found unexpected end of stream; check the "
+                        "indentation, the colons and the quotes");
+        refuses("driver:\n\tsmi: a\n",
+                        "x.yaml:2: this is not valid YAML: found character that cannot start any token; "
+                        "check the indentation, the colons and the quotes");
+        refuses("driver:\n  # \xff\n",
+                        "x.yaml:2: this is not UTF-8 text without control characters; save the file as "
+                        "such");
+        refuses_bytes("driver:\n\0", 9,
+                        "x.yaml:2: this is not UTF-8 text without control characters; save the file as "
+                        "such");
         refuses_bytes(utf16, sizeof utf16 - 1,
-                "x.yaml:1: this is not UTF-8 text without control characters; save the file as such");
+                        "x.yaml:1: this is not UTF-8 text without control characters; save the file as "
+                        "such");
 }
 
 static void test_a_later_file_wins_key_by_key(void **state) {
@@ -270,7 +290,8 @@ static void test_a_file_that_others_may_write_is_refused(void **state) {
 
         assert_int_equal(config_load(path, &config, &message), -EPERM);
         assert_null(config);
-        (void) snprintf(expected, sizeof expected, "%s: may be written by others than its owner: chmod go-w it", path);
+        (void) snprintf(expected, sizeof expected,
+                        "%s: may be written by others than its owner: chmod go-w it", path);
         assert_string_equal(message, expected);
 }
 
@@ -336,7 +357,8 @@ static void test_every_key_takes_its_own_default(void **state) {
                 CLEANUP(config_free_ptr) Config *config = NULL;
                 char text[256];
 
-                (void) snprintf(text, sizeof text, "%s: {%s: %s}\n", info->section, info->name, info->fallback);
+                (void) snprintf(text, sizeof text, "%s: {%s: %s}\n", info->section, info->name,
+                                info->fallback);
                 config = parse(text);
         }
         assert_true(n > 15);
@@ -353,14 +375,18 @@ int main(void) {
                 cmocka_unit_test(test_references_and_tags_are_refused),
                 cmocka_unit_test(test_a_second_document_is_refused),
                 cmocka_unit_test(test_what_is_not_yaml_or_not_text_is_refused),
-                cmocka_unit_test_setup_teardown(test_a_later_file_wins_key_by_key, folder_setup, folder_teardown),
+                cmocka_unit_test_setup_teardown(
+                                test_a_later_file_wins_key_by_key, folder_setup, folder_teardown),
                 cmocka_unit_test(test_files_that_are_not_there_are_passed_over),
                 cmocka_unit_test(test_a_named_file_must_exist),
-                cmocka_unit_test_setup_teardown(test_a_file_that_others_may_write_is_refused, folder_setup,
-                        folder_teardown),
-                cmocka_unit_test_setup_teardown(test_a_file_of_another_user_is_refused, folder_setup, folder_teardown),
-                cmocka_unit_test_setup_teardown(test_a_fifo_and_a_huge_file_are_refused, folder_setup, folder_teardown),
-                cmocka_unit_test_setup_teardown(test_the_stamp_tells_that_a_file_changed, folder_setup, folder_teardown),
+                cmocka_unit_test_setup_teardown(
+                                test_a_file_that_others_may_write_is_refused, folder_setup, folder_teardown),
+                cmocka_unit_test_setup_teardown(
+                                test_a_file_of_another_user_is_refused, folder_setup, folder_teardown),
+                cmocka_unit_test_setup_teardown(
+                                test_a_fifo_and_a_huge_file_are_refused, folder_setup, folder_teardown),
+                cmocka_unit_test_setup_teardown(
+                                test_the_stamp_tells_that_a_file_changed, folder_setup, folder_teardown),
                 cmocka_unit_test(test_every_key_takes_its_own_default),
         };
 
