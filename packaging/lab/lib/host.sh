@@ -31,6 +31,10 @@ host_system_state() {
         host_exec "$1" systemctl is-system-running 2>/dev/null
 }
 
+host_failed_units() {
+        host_exec "$1" systemctl list-units --failed --plain --no-legend | awk '{ printf "%s%s", separator, $1; separator = ", " }'
+}
+
 # Up is the end of the boot; what failed in it is for the caller to say.
 host_is_booted() {
         case $(host_system_state "$1") in
@@ -46,6 +50,15 @@ host_is_booted_or_dead() {
         cgroup_is_empty "$1" || host_is_booted "$1"
 }
 
+# A host whose making was interrupted is made anew; its supervisor may still be at it, with files that change now.
+host_discard_unready() {
+        local dir=$lab_state/hosts/$1
+
+        [[ ! -e $dir/ready ]] || return 0
+        cgroup_remove "$1"
+        rm -rf --one-file-system "$dir"
+}
+
 host_start() {
         local host=$1 dir=$lab_state/hosts/$1
 
@@ -54,8 +67,6 @@ host_start() {
                 return
         fi
         cgroup_remove "$host"
-        # A host whose making was interrupted is made anew.
-        [[ -e $dir/ready ]] || rm -rf --one-file-system "$dir"
         mkdir -p "$dir"
         say "$host: boots"
         (cgroup_run "$host" setsid unshare --mount --net --propagation private \
@@ -69,6 +80,9 @@ host_wait() {
         if ! poll 120 host_is_booted_or_dead "$host" || ! host_is_booted "$host"; then
                 host_complain "$host"
                 die "$host did not boot"
+        fi
+        if [[ $(host_system_state "$host") == degraded ]]; then
+                say "$host: failed units: $(host_failed_units "$host")"
         fi
 }
 

@@ -7,7 +7,10 @@ shell_write_config() {
 
         mkdir -p "$dir"
         chmod 700 "$dir"
-        [[ -e $dir/key ]] || ssh-keygen -q -t ed25519 -N '' -C gpuagent-lab -f "$dir/key"
+        if [[ ! -e $dir/key.pub ]]; then
+                rm -f "$dir/key"
+                ssh-keygen -q -t ed25519 -N '' -C gpuagent-lab -f "$dir/key"
+        fi
         # All hosts have the base image's key.
         printf 'gpuagent-lab %s\n' "$(cut -d ' ' -f 1,2 "$(image_path)/etc/ssh/ssh_host_ed25519_key.pub")" >"$dir/known_hosts"
         {
