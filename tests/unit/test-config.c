@@ -364,6 +364,26 @@ static void test_every_key_takes_its_own_default(void **state) {
         assert_true(n > 15);
 }
 
+static void test_the_manual_has_every_key_with_its_default(void **state) {
+        CLEANUP(free_ptr) char *manual = NULL;
+        const ConfigKeyInfo *info;
+
+        assert_int_equal(file_read(AT_FDCWD, MANUAL, 1 << 20, &manual, NULL), 0);
+        for (size_t i = 0; (info = config_key_info(i)); i++) {
+                char key[128], fallback[128];
+                const char *entry, *end;
+
+                (void) snprintf(key, sizeof key, "\n*%s.%s* = ", info->section, info->name);
+                (void) snprintf(fallback, sizeof fallback, "(default: *%s*)\n", info->fallback);
+                entry = strstr(manual, key);
+                if (!entry)
+                        fail_msg("%s.%s is not in the manual", info->section, info->name);
+                end = strstr(entry, fallback);
+                if (!end || memchr(entry + 1, '\n', (size_t) (end - entry - 1)))
+                        fail_msg("the manual has another default for %s.%s", info->section, info->name);
+        }
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_empty_file_gives_the_defaults),
@@ -388,6 +408,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(
                                 test_the_stamp_tells_that_a_file_changed, folder_setup, folder_teardown),
                 cmocka_unit_test(test_every_key_takes_its_own_default),
+                cmocka_unit_test(test_the_manual_has_every_key_with_its_default),
         };
 
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);
