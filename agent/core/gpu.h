@@ -13,7 +13,7 @@
 typedef struct Handover Handover;
 
 #define GPU_REASON_SIZE 512
-#define GPU_STEPS_MAX 24
+#define GPU_STEPS_MAX 8
 
 /* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's Guide). */
 #define PARTITION_NONE 0U
@@ -73,6 +73,9 @@ typedef struct Gpu {
         GpuSample sample;
         bool probed;  /* sample is more than an identity read from the state file */
         bool present; /* in the driver's last complete list */
+        bool asked;   /* the vendor request that is out is about it */
+        bool named;   /* met already in the list of ids that is being resolved */
+        uint64_t seen; /* the number of the last probe that listed it */
 
         GpuState record; /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
         char reason[GPU_REASON_SIZE];        /* why the state is what it is, "" when there is nothing to say */
@@ -102,9 +105,6 @@ Gpu* gpu_free(Gpu *gpu);
 GpuState gpu_state(const Gpu *gpu);
 GpuHealth gpu_health(const Gpu *gpu);
 
-/* The partition the fabric says, PARTITION_DEFAULT … ; UNKNOWN_U32 where nothing tells. */
-uint32_t gpu_partition(const Gpu *gpu);
-
 /* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 
@@ -118,13 +118,20 @@ bool gpu_reset_pending(const Gpu *gpu);
  * written; else 0. */
 int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec);
 
-/* Takes over the processes found on this GPU among `holders`. 1: a clean mark is gone, the state must be written · 0 · -ENOMEM. */
+/* The driver's complete list has no such GPU. Returns as gpu_set_sample(). */
+int gpu_set_missing(Gpu *gpu, usec_t realtime_usec);
+
+/* Takes over the processes that hold this GPU. 1: a clean mark is gone, the state must be written · 0 · -ENOMEM. */
 int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
 
 /* Puts the reason of the current state down; printf-like, cut to size. */
 void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
 
-/* "held by python (pid 1860, user joe), nvtop (pid 7, user root) and 3 more" into ret, and "held by 5 processes" into ret_counts. */
+/* Makes the holders the reason of the state. */
+void gpu_explain_holders(Gpu *gpu);
+
+/* "held by python (pid 1860, user joe), nvtop (pid 7, user root) and 3 more"
+ * into ret, and "held by 5 processes" into ret_counts. */
 void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size);
 
 const char* gpu_state_to_string(GpuState state);

@@ -50,9 +50,6 @@ usec_t manager_next_elapse(const Manager *manager);
 /* The reply to the vendor request that is out. */
 void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
 
-/* The vendor side went away, or came up: without a reply, DriverState follows, and polling begins anew. */
-void manager_vendor_lost(Manager *manager, const char *error, Now now);
-
 /* Asks for work on the GPUs named by `ids` (a strv of GPU ids; empty: all GPUs, for REQUEST_RELEASE those leased to the
  * tenant). One that cannot be resolved fails the whole request before anything is done; so does a state file that cannot
  * be written. `done` may be NULL.

@@ -35,6 +35,7 @@ typedef void (*RequestDone)(const Request *request, void *userdata);
 
 struct Request {
         RequestKind kind;
+        uint64_t number;      /* counted up over the manager's life */
         char *tenant;     /* NULL without one */
         char *identifier; /* NULL: the agent's own */
         char *reason;
@@ -47,7 +48,7 @@ struct Request {
         size_t n_items;
         size_t n_unfinished;
 
-        Outcome outcome; /* the gravest, once finished */
+        Outcome outcome; /* the gravest, once finished; set before for what concerns the tray and no GPU */
         char *message;   /* one line that names each GPU that failed and why; NULL on success */
 
         RequestDone done; /* NULL: nobody waits */
@@ -62,3 +63,18 @@ struct Request {
 
 /* The caller is gone: `done` is not called; the work and its log line go on. */
 void request_abandon(Request *request);
+
+/* For the manager: an unfinished request over the GPUs (borrowed). 0 and *ret · -ENOMEM. */
+int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const RequestOptions *options, Request **ret);
+Request* request_free(Request *request);
+
+/* One GPU is through; a failure has a detail that names it. No effect on an item that is finished. */
+void request_finish_item(Request *request, size_t item, Outcome outcome, const char *detail);
+
+/* All of it fails for one reason that is the tray's. */
+void request_fail_whole(Request *request, Outcome outcome, const char *message);
+
+/* Puts the outcome and the message together once nothing is unfinished. 0 · -ENOMEM, and the outcome is set all the same. */
+int request_conclude(Request *request);
+
+DEFINE_CLEANUP(Request, request_free_ptr, request_free)

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/core/gpu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "agent/core/handover.h"
+
+/* How many holders a line for people names; the rest is counted. */
+#define HOLDERS_NAMED 4
+
+static const char *const gpu_state_table[_GPU_STATE_MAX] = {
+        [GPU_STATE_UNKNOWN] = "unknown",         [GPU_STATE_CLEAN] = "clean",
+        [GPU_STATE_DIRTY] = "dirty",             [GPU_STATE_IN_USE] = "in-use",
+        [GPU_STATE_RESETTING] = "resetting",     [GPU_STATE_QUARANTINED] = "quarantined",
+        [GPU_STATE_LOST] = "lost",
+};
+
+static const char *const gpu_health_table[_GPU_HEALTH_MAX] = {
+        [GPU_HEALTH_UNKNOWN] = "unknown",
+        [GPU_HEALTH_HEALTHY] = "healthy",
+        [GPU_HEALTH_DEGRADED] = "degraded",
+        [GPU_HEALTH_UNHEALTHY] = "unhealthy",
+};
+
+const char* gpu_state_to_string(GpuState state) {
+        return state >= 0 && state < _GPU_STATE_MAX ? gpu_state_table[state] : NULL;
+}
+
+GpuState gpu_state_from_string(const char *s) {
+        for (int state = 0; state < _GPU_STATE_MAX; state++)
+                if (streq(s, gpu_state_table[state]))
+                        return (GpuState) state;
+        return _GPU_STATE_INVALID;
+}
+
+const char* gpu_health_to_string(GpuHealth health) {
+        return health >= 0 && health < _GPU_HEALTH_MAX ? gpu_health_table[health] : NULL;
+}
+
+int gpu_new(const char *uuid, Gpu **ret) {
+        Gpu *gpu;
+
+        gpu = calloc(1, sizeof *gpu);
+        if (!gpu)
+                return -ENOMEM;
+
+        gpu_sample_init(&gpu->sample);
+        (void) snprintf(gpu->sample.uuid, sizeof gpu->sample.uuid, "%s", uuid);
+        *ret = gpu;
+        return 0;
+}
+
+Gpu* gpu_free(Gpu *gpu) {
+        if (!gpu)
+                return NULL;
+
+        handover_free(gpu->handover);
+        handover_free(gpu->next);
+        free(gpu->holders);
+        free(gpu);
+        return NULL;
+}
+
+GpuState gpu_state(const Gpu *gpu) {
+        if (gpu->handover && handover_has_begun(gpu->handover))
+                return GPU_STATE_RESETTING;
+        if (gpu->probed && (!gpu->present || gpu->sample.lost))
+                return GPU_STATE_LOST;
+        if (gpu->record == GPU_STATE_QUARANTINED)
+                return GPU_STATE_QUARANTINED;
+        if (gpu->n_holders > 0 || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))
+                return GPU_STATE_IN_USE;
+        return gpu->record;
+}
+
+int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
+        uint32_t partition = gpu->sample.partition;
+
+        if (gpu->sample.partition_clique != UNKNOWN_U32)
+                *ret_clique = gpu->sample.partition_clique;
+        else if (partition <= PARTITION_USER_MAX)
+                *ret_clique = partition; /* of PARTITION_NONE too: no clique is clique 0 */
+        else
+                return 0;
+        return 1;
+}
+
+bool gpu_fabric_settled(const Gpu *gpu) {
+        return gpu->sample.fabric_state == FABRIC_NOT_SUPPORTED || gpu->sample.fabric_state == FABRIC_COMPLETED;
+}
+
+bool gpu_reset_pending(const Gpu *gpu) {
+        uint32_t expected;
+
+        if (!gpu->probed)
+                return false;
+        if (gpu->sample.reset_required || gpu->sample.recovery_action == RECOVERY_GPU_RESET ||
+            gpu->sample.recovery_action == RECOVERY_DRAIN_AND_RESET)
+                return true;
+        return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, &expected) > 0 &&
+               expected != gpu->sample.clique_id;
+}
+
+GpuHealth gpu_health(const Gpu *gpu) {
+        const GpuSample *sample = &gpu->sample;
+
+        if (!gpu->probed)
+                return GPU_HEALTH_UNKNOWN;
+        /* A GPU that waits for the reset between two tenants is well; what a reset does not cure is not. */
+        if (!gpu->present || sample->error[0] || sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
+            (sample->recovery_action > RECOVERY_GPU_RESET && sample->recovery_action != RECOVERY_DRAIN_AND_RESET))
+                return GPU_HEALTH_UNHEALTHY;
+        if (sample->fabric_health == FABRIC_HEALTH_LIMITED_CAPACITY || sample->n_links_active < sample->n_links ||
+            sample->recovery_action == RECOVERY_DRAIN_AND_RESET)
+                return GPU_HEALTH_DEGRADED;
+        return GPU_HEALTH_HEALTHY;
+}
+
+void gpu_set_reason(Gpu *gpu, const char *format, ...) {
+        char text[GPU_REASON_SIZE];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+
+        if (streq(text, gpu->reason) && streq(text, gpu->reason_counts))
+                return;
+        memcpy(gpu->reason, text, sizeof text);
+        memcpy(gpu->reason_counts, text, sizeof text);
+        gpu->changes |= GPU_CHANGE_STATE;
+}
+
+void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size) {
+        size_t named = gpu->n_holders < HOLDERS_NAMED ? gpu->n_holders : HOLDERS_NAMED;
+        size_t n = gpu->n_holders, used = 0;
+        bool seen_by_nvml = gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0;
+
+        if (n == 0 && seen_by_nvml)
+                n = gpu->sample.n_processes;
+        if (n == 0)
+                (void) snprintf(ret_counts, counts_size, "in use by a client of the driver that is no process "
+                                                         "(nvidia_drm, nvidia_uvm or another kernel module)");
+        else
+                (void) snprintf(ret_counts, counts_size, "held by %zu process%s", n, n == 1 ? "" : "es");
+        if (named == 0) {
+                (void) snprintf(ret, size, "%s", ret_counts);
+                return;
+        }
+
+        for (size_t i = 0; i < named && used < size; i++) {
+                char holder[256];
+
+                gpu_holder_format(gpu->holders + i, holder, sizeof holder);
+                used += (size_t) snprintf(ret + used, size - used, "%s%s", i == 0 ? "held by " : ", ", holder);
+        }
+        if (used < size && n > named)
+                (void) snprintf(ret + used, size - used, " and %zu more", n - named);
+}
+
+void gpu_explain_holders(Gpu *gpu) {
+        char text[GPU_REASON_SIZE], counts[GPU_REASON_SIZE];
+
+        gpu_format_holders(gpu, text, sizeof text, counts, sizeof counts);
+        if (streq(text, gpu->reason))
+                return;
+        memcpy(gpu->reason, text, sizeof text);
+        memcpy(gpu->reason_counts, counts, sizeof counts);
+        gpu->changes |= GPU_CHANGE_STATE;
+}
+
+/* After something about the state changed: the time since when, and a dirty record where a holder was seen. 1: the
+ * record changed · 0. */
+static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
+        GpuState after = gpu_state(gpu);
+        int r = 0;
+
+        if ((after == GPU_STATE_IN_USE || after == GPU_STATE_LOST) && gpu->record == GPU_STATE_CLEAN) {
+                gpu->record = GPU_STATE_DIRTY;
+                r = 1;
+        }
+        if (after == GPU_STATE_IN_USE)
+                gpu_explain_holders(gpu);
+        else if (after == GPU_STATE_LOST)
+                gpu_set_reason(gpu, "%s", gpu->present && gpu->sample.error[0] ? gpu->sample.error :
+                                                                                 "gone from the driver's list");
+        else if (before == GPU_STATE_IN_USE && after == GPU_STATE_DIRTY)
+                gpu_set_reason(gpu, "was held by a process since its last reset");
+        else if (before == GPU_STATE_IN_USE && after == GPU_STATE_UNKNOWN)
+                gpu_set_reason(gpu, "not reset in this boot");
+        else if (before == GPU_STATE_LOST)
+                gpu_set_reason(gpu, "was lost since its last reset");
+
+        if (before != after) {
+                gpu->state_since_realtime_usec = realtime_usec;
+                gpu->changes |= GPU_CHANGE_STATE;
+        }
+        return r;
+}
+
+/* Which groups of what is published differ between two samples. */
+static uint32_t sample_changes(const GpuSample *a, const GpuSample *b) {
+        uint32_t changes = 0;
+
+        if (a->index != b->index || a->minor != b->minor || a->mig != b->mig)
+                changes |= GPU_CHANGE_IDENTITY;
+        if (a->clique_id != b->clique_id || !streq(a->cluster_uuid, b->cluster_uuid) ||
+            a->fabric_state != b->fabric_state || a->fabric_status != b->fabric_status ||
+            !streq(a->fabric_status_text, b->fabric_status_text) || a->partition != b->partition ||
+            a->partition_clique != b->partition_clique || !streq(a->partition_name, b->partition_name))
+                changes |= GPU_CHANGE_FABRIC | GPU_CHANGE_HEALTH;
+        if (a->fabric_health != b->fabric_health || a->recovery_action != b->recovery_action ||
+            a->reset_required != b->reset_required || a->lost != b->lost || !streq(a->error, b->error))
+                changes |= GPU_CHANGE_HEALTH | GPU_CHANGE_FABRIC;
+        if (a->n_links != b->n_links || a->n_links_active != b->n_links_active ||
+            memcmp(a->links, b->links, sizeof a->links) != 0)
+                changes |= GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH;
+        return changes;
+}
+
+int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+
+        gpu->changes |= sample_changes(&gpu->sample, sample);
+        if (!gpu->probed || !gpu->present)
+                gpu->changes |= GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH;
+
+        gpu->sample = *sample;
+        gpu->probed = true;
+        gpu->present = true;
+        /* Names of processes are from a search of their own; NVML's empty list ends what they say only where that search
+         * is older than the list. A bare open of the node is in neither, so nothing is made clean here. */
+        if (sample->n_processes == 0)
+                gpu->n_holders = 0;
+        return gpu_state_settle(gpu, before, realtime_usec);
+}
+
+int gpu_set_missing(Gpu *gpu, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+
+        if (gpu->probed && !gpu->present)
+                return 0;
+        gpu->probed = true;
+        gpu->present = false;
+        gpu->n_holders = 0;
+        gpu->sample.n_processes = UNKNOWN_U32;
+        gpu->changes |= GPU_CHANGE_HEALTH;
+        return gpu_state_settle(gpu, before, realtime_usec);
+}
+
+int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+        GpuHolder *mine = NULL;
+
+        if (n > 0) {
+                mine = reallocarray(NULL, n, sizeof *mine);
+                if (!mine)
+                        return -ENOMEM;
+                memcpy(mine, holders, n * sizeof *mine);
+        }
+
+        free(gpu->holders);
+        gpu->holders = mine;
+        gpu->n_holders = n;
+        /* The search covers NVML's lists too, and is newer than the last probe. */
+        gpu->sample.n_processes = (uint32_t) n;
+        return gpu_state_settle(gpu, before, realtime_usec);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The handover of one GPU, from the request to a verified clean record or a failure that says why. This is the whole
+ * way; each phase but the waits is one vendor operation, and the manager batches the GPUs that want the same one:
+ *
+ *   probe    a fresh look; a GPU that only a reboot cures ends here
+ *   reset    nvidia-smi --gpu-reset
+ *   holders  it was refused as in use: who holds the GPU? Told at once
+ *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is Busy
+ *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is the last one:
+ *            no process, no recovery action, the expected clique and NVLinks; then it is clean
+ *
+ * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say what is next by
+ * the phase. */
+#pragma once
+
+#include "agent/config/config.h"
+#include "agent/core/gpu.h"
+#include "agent/core/request.h"
+#include "agent/core/vendor.h"
+
+typedef enum HandoverPhase {
+        HANDOVER_PROBE,
+        HANDOVER_RESET,
+        HANDOVER_HOLDERS,
+        HANDOVER_GRACE,
+        HANDOVER_SETTLE,
+        HANDOVER_ENDED, /* outcome and detail are set */
+        _HANDOVER_PHASE_MAX,
+} HandoverPhase;
+
+/* A request that waits for this handover, by the item of it that the GPU is. */
+typedef struct HandoverWaiter {
+        Request *request;
+        size_t item;
+} HandoverWaiter;
+
+struct Handover {
+        Gpu *gpu;
+        const Config *config;
+        char tenant[TENANT_MAX + 1]; /* "" for none */
+        HandoverPhase phase;
+        bool out;               /* a vendor operation for it is under way */
+        usec_t not_before_usec; /* when its phase may go on (grace, settle) */
+
+        usec_t started_usec;
+        usec_t phase_since_usec;
+        usec_t busy_since_usec; /* the first refusal as in use, 0 without one */
+        usec_t reset_done_usec; /* the fabric has its time from here on */
+        usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
+        unsigned tries;         /* of the phase that repeats */
+        bool announced;         /* ResetStarted was told */
+
+        Outcome outcome;
+        char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */
+        const char *why;              /* the same without the GPU, within detail */
+        GpuStep steps[GPU_STEPS_MAX];
+        size_t n_steps;
+
+        HandoverWaiter *waiters;
+        size_t n_waiters;
+};
+
+/* 0 and *ret · -ENOMEM. `tenant` may be NULL. */
+int handover_new(Gpu *gpu, const Config *config, const char *tenant, usec_t now_usec, Handover **ret);
+Handover* handover_free(Handover *handover);
+
+/* The reset was asked for: from here on a request of somebody else needs one of its own. */
+bool handover_has_begun(const Handover *handover);
+
+/* 0 · -ENOMEM. */
+int handover_add_waiter(Handover *handover, Request *request, size_t item);
+void handover_drop_waiter(Handover *handover, const Request *request);
+
+/* 1 and *ret: it wants this operation now · 0: it waits for a time, a reply or its end. */
+int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *ret);
+
+/* The operation it wants is under way. */
+void handover_go(Handover *handover, usec_t now_usec);
+
+/* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK: nothing came, `error`
+ * says why. The GPU's sample and holders are up to date already; `listed` is false when a probe did not find the GPU. */
+void handover_take_probe(Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);
+void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
+                         usec_t now_usec);
+void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
+
+/* Ends it; after this its phase is HANDOVER_ENDED. A failure has a detail made like printf, which follows "GPU 0 ". */
+void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const char *format, ...) PRINTF_FORMAT(4, 5);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* What is asked of the tray: from ids to GPUs, from GPUs to handovers, and what a request learns from a reply. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "agent/core/manager-internal.h"
+#include "agent/core/verify.h"
+
+/* A repeat of a handover by the same tenant gets the first answer this long, unless the GPU was used since. */
+#define REPEAT_USEC (600 * USEC_PER_SEC)
+
+/* The GPUs by their ids, each once, in the order given; all of them for an empty list.
+ * 0 · -EINVAL, -ENOENT, -ENOMEM with manager_error(). */
+static int manager_resolve(Manager *manager, char *const *ids, Gpu ***ret, size_t *ret_n) {
+        CLEANUP(free_ptr) Gpu **gpus = NULL;
+        size_t n_ids = strv_length(ids), n = 0;
+        int r;
+
+        gpus = calloc((n_ids > manager->inventory.n ? n_ids : manager->inventory.n) + 1, sizeof *gpus);
+        if (!gpus)
+                return manager_fail(manager, -ENOMEM, "Out of memory");
+
+        for (size_t i = 0; i < manager->inventory.n; i++)
+                manager->inventory.by_index[i]->named = false;
+        for (size_t i = 0; i < n_ids; i++) {
+                Gpu *gpu;
+
+                r = manager_find(manager, ids[i], &gpu);
+                if (r < 0)
+                        return r;
+                if (!gpu->named)
+                        gpus[n++] = gpu;
+                gpu->named = true;
+        }
+        for (size_t i = 0; n_ids == 0 && i < manager->inventory.n; i++)
+                gpus[n++] = manager->inventory.by_index[i];
+
+        *ret = take_ptr(&gpus);
+        *ret_n = n;
+        return 0;
+}
+
+static void request_fail_by_driver(Request *request, DriverState state, const char *error) {
+        request_fail_whole(request,
+                           state == DRIVER_UNRESPONSIVE ? OUTCOME_DRIVER_UNRESPONSIVE : OUTCOME_NO_DRIVER,
+                           state == DRIVER_OK      ? "The driver lists no GPU on this tray" :
+                           state == DRIVER_UNKNOWN ? "The driver has not been asked yet; try again in a moment" :
+                                                     error);
+}
+
+/* Each GPU of the request by what is known of it now. */
+static void request_judge_verify(Request *request, const Config *config) {
+        for (size_t i = 0; i < request->n_items; i++) {
+                const Gpu *gpu = request->items[i].gpu;
+                char why[2 * GPU_REASON_SIZE], detail[2 * GPU_REASON_SIZE + 32];
+                bool unclean = verify_gpu(gpu, config, why, sizeof why) > 0;
+
+                (void) snprintf(detail, sizeof detail, "GPU %u %s", gpu->sample.index, unclean ? why : "");
+                request_finish_item(request, i, unclean ? OUTCOME_NOT_CLEAN : OUTCOME_DONE, detail);
+        }
+}
+
+static usec_t manager_default_timeout(const Manager *manager, RequestKind kind) {
+        const Config *config = manager->config;
+        usec_t looks = 2 * config->driver.probe_timeout_usec;
+
+        if (kind != REQUEST_RESET && kind != REQUEST_RELEASE)
+                return looks;
+        /* twice a reset: one that was running already, and ours */
+        return looks + 2 * config->driver.reset_timeout_usec + config->handover.busy_grace_usec +
+               config->driver.fabric_timeout_usec;
+}
+
+static bool gpu_answers_repeat(const Gpu *gpu, const char *tenant, usec_t now_usec) {
+        const GpuLastReset *last = &gpu->last_reset;
+
+        return tenant && !gpu->handover && gpu_state(gpu) == GPU_STATE_CLEAN && last->realtime_usec > 0 &&
+               !outcome_is_failure(last->outcome) && streq(last->tenant, tenant) &&
+               now_usec - last->monotonic_usec < REPEAT_USEC;
+}
+
+int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
+        Gpu *gpu = request->items[item].gpu;
+        Handover **slot = &gpu->handover;
+        int r;
+
+        /* One that has begun is good for those only who asked for it: somebody else may have used the GPU since. */
+        if (*slot && handover_has_begun(*slot) && !(request->tenant && streq((*slot)->tenant, request->tenant)))
+                slot = &gpu->next;
+        if (!*slot) {
+                r = handover_new(gpu, manager->config, request->tenant, now.monotonic_usec, slot);
+                if (r < 0)
+                        return r;
+        }
+        return handover_add_waiter(*slot, request, item);
+}
+
+static void manager_withdraw(Request *request) {
+        for (size_t i = 0; i < request->n_items; i++) {
+                handover_drop_waiter(request->items[i].gpu->handover, request);
+                handover_drop_waiter(request->items[i].gpu->next, request);
+        }
+}
+
+/* Puts a reset on its way: the record of who had the GPUs first, then the handovers. 0 · -errno with manager_error(). */
+static int manager_begin_handover(Manager *manager, Request *request, Now now) {
+        int r;
+
+        for (size_t i = 0; i < request->n_items; i++) {
+                Gpu *gpu = request->items[i].gpu;
+
+                if (gpu_answers_repeat(gpu, request->tenant, now.monotonic_usec)) {
+                        request_finish_item(request, i, gpu->last_reset.outcome, NULL);
+                        continue;
+                }
+                if (!request->tenant)
+                        continue;
+                (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", request->tenant);
+                gpu->changes |= GPU_CHANGE_STATE;
+                if (gpu->record == GPU_STATE_CLEAN) {
+                        gpu->record = GPU_STATE_DIRTY;
+                        gpu_set_reason(gpu, "%s had it", request->tenant);
+                }
+        }
+
+        manager->state_stale = true; /* written for every request: one that cannot be is refused here */
+        r = manager_write_state(manager);
+        for (size_t i = 0; r >= 0 && i < request->n_items; i++)
+                if (!request->items[i].finished) {
+                        r = manager_enlist(manager, request, i, now);
+                        if (r < 0)
+                                (void) manager_fail(manager, r, "Out of memory");
+                }
+        if (r < 0)
+                manager_withdraw(request);
+        return r;
+}
+
+static void manager_append_request(Manager *manager, Request *request) {
+        request->previous = manager->last;
+        *(manager->last ? &manager->last->following : &manager->first) = request;
+        manager->last = request;
+}
+
+/* What the kind of request needs. 0 · -errno with manager_error(). */
+static int manager_begin_request(Manager *manager, Request *request, Now now) {
+        switch (request->kind) {
+        case REQUEST_REFRESH:
+                request->needs_probe = true;
+                return 0;
+        case REQUEST_VERIFY:
+                request->needs_probe = request->needs_holders = true;
+                return 0;
+        case REQUEST_PROCESSES:
+                request->needs_holders = true;
+                return 0;
+        case REQUEST_RELEASE:
+                if (!manager->config->handover.reset) {
+                        request->skipped = true;
+                        for (size_t i = 0; i < request->n_items; i++)
+                                request_finish_item(request, i, OUTCOME_DONE, NULL);
+                        return 0;
+                }
+                return manager_begin_handover(manager, request, now);
+        case REQUEST_RESET:
+                return manager_begin_handover(manager, request, now);
+        case _REQUEST_KIND_MAX:
+                break;
+        }
+        return -EINVAL;
+}
+
+static bool manager_is_waiting(const Manager *manager, uint64_t number) {
+        for (const Request *request = manager->first; request; request = request->following)
+                if (request->number == number)
+                        return true;
+        return false;
+}
+
+int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
+                    RequestDone done, void *userdata, Now now, Request **ret) {
+        CLEANUP(request_free_ptr) Request *request = NULL;
+        CLEANUP(free_ptr) Gpu **gpus = NULL;
+        Request *waiting;
+        uint64_t number;
+        size_t n = 0;
+        int r;
+
+        /* Nothing is leased in the name of a tenant, so an empty list of its own is empty. */
+        if (kind != REQUEST_REFRESH && !(kind == REQUEST_RELEASE && strv_length(ids) == 0)) {
+                r = manager_resolve(manager, ids, &gpus, &n);
+                if (r < 0)
+                        return r;
+        }
+        r = request_new(kind, gpus, n, options, &request);
+        if (r < 0)
+                return manager_fail(manager, r, "Out of memory");
+        request->done = done;
+        request->userdata = userdata;
+        request->started_usec = now.monotonic_usec;
+        request->deadline_usec = usec_add(now.monotonic_usec,
+                                          options->timeout_usec ?: manager_default_timeout(manager, kind));
+
+        /* All of no GPUs is not done by doing nothing. */
+        if (n == 0 && kind != REQUEST_REFRESH && kind != REQUEST_RELEASE)
+                request_fail_by_driver(request, manager->driver_state, manager->driver_error);
+        else {
+                r = manager_begin_request(manager, request, now);
+                if (r < 0)
+                        return r;
+        }
+
+        number = request->number = ++manager->requests;
+        waiting = take_ptr(&request);
+        manager_append_request(manager, waiting);
+        manager_dispatch(manager, now);
+        manager_commit(manager, now);
+        if (ret)
+                *ret = manager_is_waiting(manager, number) ? waiting : NULL;
+        return 0;
+}
+
+int manager_verify_known(Manager *manager, char *const *ids, char **ret_message) {
+        CLEANUP(request_free_ptr) Request *request = NULL;
+        CLEANUP(free_ptr) Gpu **gpus = NULL;
+        RequestOptions options = {};
+        size_t n;
+        int r;
+
+        r = manager_resolve(manager, ids, &gpus, &n);
+        if (r < 0)
+                return r;
+        r = request_new(REQUEST_VERIFY, gpus, n, &options, &request);
+        if (r < 0)
+                return manager_fail(manager, r, "Out of memory");
+
+        if (n == 0 || manager->driver_state != DRIVER_OK)
+                request_fail_by_driver(request, manager->driver_state, manager->driver_error);
+        else
+                request_judge_verify(request, manager->config);
+        r = request_conclude(request);
+        if (r < 0)
+                return manager_fail(manager, r, "Out of memory");
+        if (!outcome_is_failure(request->outcome))
+                return 0;
+        *ret_message = take_ptr(&request->message);
+        return 1;
+}
+
+void manager_serve_requests(Manager *manager, const VendorReply *reply) {
+        for (Request *request = manager->first; request; request = request->following) {
+                if (!request->riding)
+                        continue;
+                request->riding = false;
+                if (reply->operation == VENDOR_PROBE)
+                        request->needs_probe = false;
+                else
+                        request->needs_holders = false;
+
+                if (reply->driver_state != DRIVER_OK) {
+                        request->needs_probe = request->needs_holders = false;
+                        request_fail_by_driver(request, reply->driver_state, reply->driver_error);
+                } else if (!request->needs_probe && !request->needs_holders) {
+                        if (request->kind == REQUEST_VERIFY)
+                                request_judge_verify(request, manager->config);
+                        for (size_t i = 0; i < request->n_items; i++)
+                                request_finish_item(request, i, OUTCOME_DONE, NULL);
+                }
+        }
+}
+
+void manager_expire_requests(Manager *manager, Now now) {
+        for (Request *request = manager->first; request; request = request->following) {
+                usec_t waited = now.monotonic_usec - request->started_usec;
+
+                if (now.monotonic_usec < request->deadline_usec)
+                        continue;
+                manager_withdraw(request);
+                request->needs_probe = request->needs_holders = false;
+                if (request->n_items == 0)
+                        request_fail_whole(request, OUTCOME_TIMED_OUT, "The driver did not answer in time");
+                for (size_t i = 0; i < request->n_items; i++) {
+                        const Gpu *gpu = request->items[i].gpu;
+                        char detail[GPU_REASON_SIZE + 64];
+
+                        (void) snprintf(detail, sizeof detail, "GPU %u was not done within %.1f s and goes on: %s%s%s",
+                                        gpu->sample.index, (double) waited / (double) USEC_PER_SEC,
+                                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "", gpu->reason);
+                        request_finish_item(request, i, OUTCOME_TIMED_OUT, detail);
+                }
+        }
+}

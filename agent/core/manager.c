@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/core/manager.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/base/text.h"
+#include "agent/core/manager-internal.h"
+#include "agent/core/state.h"
+
+int manager_new(const Config *config, const VendorOps *vendor, const char *state_path, Manager **ret) {
+        Manager *manager;
+
+        manager = calloc(1, sizeof *manager);
+        if (!manager)
+                return -ENOMEM;
+        manager->state_path = strdup(state_path);
+        if (!manager->state_path) {
+                free(manager);
+                return -ENOMEM;
+        }
+        manager->config = config;
+        manager->vendor = *vendor;
+
+        /* A file that cannot be read or trusted is as good as none: every GPU is unknown then. */
+        (void) state_read(state_path, &manager->inventory);
+        *ret = manager;
+        return 0;
+}
+
+Manager* manager_free(Manager *manager) {
+        if (!manager)
+                return NULL;
+
+        while (manager->first) {
+                Request *request = manager->first;
+
+                manager->first = request->following;
+                (void) request_free(request);
+        }
+        inventory_done(&manager->inventory);
+        free(manager->state_path);
+        free(manager);
+        return NULL;
+}
+
+int manager_add_observer(Manager *manager, const ManagerObserver *observer) {
+        if (manager->n_observers == OBSERVERS_MAX)
+                return -ENOSPC;
+
+        manager->observers[manager->n_observers++] = *observer;
+        return 0;
+}
+
+void manager_set_config(Manager *manager, const Config *config) {
+        manager->config = config;
+        for (size_t i = 0; i < manager->inventory.n; i++) {
+                Gpu *gpu = manager->inventory.by_index[i];
+
+                if (gpu->handover)
+                        gpu->handover->config = config;
+                if (gpu->next)
+                        gpu->next->config = config;
+        }
+        manager_tell(manager, on_manager_changed, MANAGER_CHANGE_CONFIG);
+}
+
+int manager_fail(Manager *manager, int error, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(manager->error, sizeof manager->error, format, arguments);
+        va_end(arguments);
+        return error;
+}
+
+const char* manager_error(const Manager *manager) {
+        return manager->error;
+}
+
+int manager_write_state(Manager *manager) {
+        int r;
+
+        if (!manager->state_stale)
+                return 0;
+        r = state_write(manager->state_path, &manager->inventory);
+        if (r < 0) {
+                /* The old file may call a GPU clean that is so no more; without a file all are unknown. */
+                (void) unlink(manager->state_path);
+                return manager_fail(manager, r, "the state cannot be written to %s: %s", manager->state_path,
+                                    strerror(-r));
+        }
+        manager->state_stale = false;
+        return 0;
+}
+
+void manager_tick(Manager *manager, Now now) {
+        manager_expire_requests(manager, now);
+        manager_commit(manager, now);
+        manager_dispatch(manager, now);
+}
+
+usec_t manager_next_elapse(const Manager *manager) {
+        usec_t next = manager->out ? USEC_INFINITY : manager->poll_at_usec;
+
+        for (const Request *request = manager->first; request; request = request->following)
+                if (request->deadline_usec < next)
+                        next = request->deadline_usec;
+        if (manager->out)
+                return next; /* what the GPUs want has to wait for the reply */
+
+        for (size_t i = 0; i < manager->inventory.n; i++) {
+                const Handover *handover = manager->inventory.by_index[i]->handover;
+
+                if (handover && !handover->out && handover->not_before_usec < next)
+                        next = handover->not_before_usec;
+        }
+        return next;
+}
+
+int manager_find(Manager *manager, const char *id, Gpu **ret) {
+        char shown[64];
+        int r;
+
+        r = inventory_find(&manager->inventory, id, ret);
+        if (r >= 0)
+                return 0;
+
+        text_escape(id, shown, sizeof shown);
+        if (r == -EINVAL)
+                return manager_fail(manager, r, "'%s' is no GPU id: give an index, a UUID or a PCI bus id", shown);
+        return manager_fail(manager, r, "There is no GPU %s on this tray", shown);
+}
+
+Gpu* manager_gpu_by_uuid(const Manager *manager, const char *uuid) {
+        return inventory_by_uuid(&manager->inventory, uuid);
+}
+
+Gpu *const* manager_gpus(const Manager *manager, size_t *ret_n) {
+        *ret_n = manager->inventory.n;
+        return manager->inventory.by_index;
+}
+
+void manager_set_xid(Manager *manager, const char *bus_id, uint32_t xid, Now now) {
+        char normal[GPU_BUS_ID_SIZE];
+        Gpu *gpu;
+
+        if (bus_id_parse(bus_id, normal) < 0 || inventory_find(&manager->inventory, normal, &gpu) < 0)
+                return;
+        gpu->last_xid = xid;
+        gpu->changes |= GPU_CHANGE_XID;
+        manager_commit(manager, now);
+}
+
+DriverState manager_driver_state(const Manager *manager) {
+        return manager->driver_state;
+}
+
+const char* manager_driver_error(const Manager *manager) {
+        return manager->driver_error;
+}
+
+const char* manager_driver_version(const Manager *manager) {
+        return manager->driver_version;
+}
+
+const Config* manager_config(const Manager *manager) {
+        return manager->config;
+}
+
+uint32_t manager_resets_pending(const Manager *manager) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < manager->inventory.n; i++)
+                n += gpu_reset_pending(manager->inventory.by_index[i]);
+        return n;
+}
+
+uint32_t manager_quarantined(const Manager *manager) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < manager->inventory.n; i++)
+                n += gpu_state(manager->inventory.by_index[i]) == GPU_STATE_QUARANTINED;
+        return n;
+}

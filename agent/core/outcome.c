@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/core/outcome.h"
+
+#include "agent/base/cleanup.h"
+#include "agent/base/text.h"
+
+static const char *const outcome_table[_OUTCOME_MAX] = {
+        [OUTCOME_DONE] = "done",
+        [OUTCOME_FABRIC_PENDING] = "fabric-pending",
+        [OUTCOME_LEASED] = "leased",
+        [OUTCOME_BUSY] = "busy",
+        [OUTCOME_TIMED_OUT] = "timed-out",
+        [OUTCOME_NOT_SUPPORTED] = "not-supported",
+        [OUTCOME_NOT_CLEAN] = "not-clean",
+        [OUTCOME_NO_DRIVER] = "no-driver",
+        [OUTCOME_DRIVER_UNRESPONSIVE] = "driver-unresponsive",
+        [OUTCOME_RESET_FAILED] = "reset-failed",
+        [OUTCOME_NEEDS_REBOOT] = "needs-reboot",
+};
+
+const char* outcome_to_string(Outcome outcome) {
+        return outcome >= 0 && outcome < _OUTCOME_MAX ? outcome_table[outcome] : NULL;
+}
+
+Outcome outcome_from_string(const char *s) {
+        for (int outcome = 0; outcome < _OUTCOME_MAX; outcome++)
+                if (streq(s, outcome_table[outcome]))
+                        return (Outcome) outcome;
+        return _OUTCOME_INVALID;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/core/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/io.h"
+#include "agent/base/text.h"
+
+/* "gpuagent-state 1", then for each GPU a line "gpu UUID" and lines "key value", then "end". Texts come from the vendor side
+ * or the core and are printable; they end with their line. */
+#define HEADER "gpuagent-state 1"
+
+static void write_gpu(FILE *file, const Gpu *gpu) {
+        const GpuLastReset *last = &gpu->last_reset;
+
+        (void) fprintf(file, "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count %llu\n",
+                       gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id, gpu->sample.name,
+                       gpu_state_to_string(gpu->record), (unsigned long long) gpu->reset_count);
+        if (gpu->reason[0])
+                (void) fprintf(file, "reason %s\nreason-counts %s\n", gpu->reason, gpu->reason_counts);
+        (void) fprintf(file, "since %llu\n", (unsigned long long) gpu->state_since_realtime_usec);
+        if (gpu->last_tenant[0])
+                (void) fprintf(file, "last-tenant %s\n", gpu->last_tenant);
+        if (last->realtime_usec == 0)
+                return;
+        (void) fprintf(file, "reset-at %llu\nreset-at-monotonic %llu\nreset-usec %llu\nreset-result %s\n",
+                       (unsigned long long) last->realtime_usec, (unsigned long long) last->monotonic_usec,
+                       (unsigned long long) last->duration_usec, outcome_to_string(last->outcome));
+        if (last->detail[0])
+                (void) fprintf(file, "reset-detail %s\n", last->detail);
+        if (last->tenant[0])
+                (void) fprintf(file, "reset-tenant %s\n", last->tenant);
+}
+
+int state_write(const char *path, const Inventory *inventory) {
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t size = 0;
+        FILE *file;
+
+        file = open_memstream(&text, &size);
+        if (!file)
+                return -errno;
+        (void) fputs(HEADER "\n", file);
+        for (size_t i = 0; i < inventory->n; i++)
+                write_gpu(file, inventory->by_index[i]);
+        (void) fputs("end\n", file);
+        if (fclose(file) != 0) /* memory; text is freed by the cleanup either way */
+                return -ENOMEM;
+
+        return file_write_atomic(path, text, size, 0600);
+}
+
+/* Nothing that was not printable was ever written. */
+static int read_line(const char *value, char *ret, size_t size) {
+        for (const char *p = value; *p; p++)
+                if (*p < ' ' || *p > '~')
+                        return -EBADMSG;
+        if (strlen(value) >= size)
+                return -EBADMSG;
+        (void) snprintf(ret, size, "%s", value);
+        return 0;
+}
+
+static int read_tenant(const char *value, char ret[static TENANT_MAX + 1]) {
+        if (!tenant_is_valid(value))
+                return -EBADMSG;
+        return read_line(value, ret, TENANT_MAX + 1);
+}
+
+static int read_identity(Gpu *gpu, const char *key, const char *value) {
+        if (streq(key, "index"))
+                return parse_u32(value, UINT32_MAX, &gpu->sample.index);
+        if (streq(key, "minor"))
+                return parse_u32(value, UINT32_MAX, &gpu->sample.minor);
+        if (streq(key, "bus-id"))
+                return *value ? bus_id_parse(value, gpu->sample.bus_id) : 0;
+        if (streq(key, "name"))
+                return read_line(value, gpu->sample.name, sizeof gpu->sample.name);
+        return -ENOENT;
+}
+
+static int read_last_reset(GpuLastReset *last, const char *key, const char *value) {
+        if (streq(key, "reset-at"))
+                return parse_u64(value, UINT64_MAX, &last->realtime_usec);
+        if (streq(key, "reset-at-monotonic"))
+                return parse_u64(value, UINT64_MAX, &last->monotonic_usec);
+        if (streq(key, "reset-usec"))
+                return parse_u64(value, UINT64_MAX, &last->duration_usec);
+        if (streq(key, "reset-detail"))
+                return read_line(value, last->detail, sizeof last->detail);
+        if (streq(key, "reset-tenant"))
+                return read_tenant(value, last->tenant);
+        if (streq(key, "reset-result")) {
+                last->outcome = outcome_from_string(value);
+                return last->outcome < 0 ? -EBADMSG : 0;
+        }
+        return -ENOENT;
+}
+
+static int read_record(Gpu *gpu, const char *key, const char *value) {
+        if (streq(key, "state")) {
+                GpuState state = gpu_state_from_string(value);
+
+                if (state != GPU_STATE_UNKNOWN && state != GPU_STATE_CLEAN && state != GPU_STATE_DIRTY &&
+                    state != GPU_STATE_QUARANTINED)
+                        return -EBADMSG;
+                gpu->record = state;
+                return 0;
+        }
+        if (streq(key, "reset-count"))
+                return parse_u64(value, UINT64_MAX, &gpu->reset_count);
+        if (streq(key, "since"))
+                return parse_u64(value, UINT64_MAX, &gpu->state_since_realtime_usec);
+        if (streq(key, "reason"))
+                return read_line(value, gpu->reason, sizeof gpu->reason);
+        if (streq(key, "reason-counts"))
+                return read_line(value, gpu->reason_counts, sizeof gpu->reason_counts);
+        if (streq(key, "last-tenant"))
+                return read_tenant(value, gpu->last_tenant);
+        return -ENOENT;
+}
+
+static int read_key(Gpu *gpu, const char *key, const char *value) {
+        int r;
+
+        r = read_identity(gpu, key, value);
+        if (r == -ENOENT)
+                r = read_last_reset(&gpu->last_reset, key, value);
+        if (r == -ENOENT)
+                r = read_record(gpu, key, value);
+        return r < 0 ? -EBADMSG : 0; /* a key of a later version too: what it says about cleanliness is not known here */
+}
+
+static int read_gpu(const char *uuid, Inventory *inventory, Gpu **ret) {
+        char normal[GPU_UUID_SIZE];
+        Gpu *gpu;
+        int r;
+
+        if (gpu_uuid_parse(uuid, normal) < 0 || inventory_by_uuid(inventory, normal))
+                return -EBADMSG;
+        r = gpu_new(normal, &gpu);
+        if (r < 0)
+                return r;
+        r = inventory_add(inventory, gpu);
+        if (r < 0) {
+                (void) gpu_free(gpu);
+                return r;
+        }
+        *ret = gpu;
+        return 0;
+}
+
+static int read_lines(char *text, Inventory *inventory) {
+        char *line, *rest = text;
+        Gpu *gpu = NULL;
+
+        line = strsep(&rest, "\n");
+        if (!streq(line, HEADER))
+                return -EBADMSG;
+
+        while ((line = strsep(&rest, "\n"))) {
+                char *value = line, *key = strsep(&value, " ");
+                int r;
+
+                if (streq(key, "end") && !value)
+                        return rest && *rest == '\0' ? 1 : -EBADMSG;
+                if (!value)
+                        return -EBADMSG;
+                if (streq(key, "gpu"))
+                        r = read_gpu(value, inventory, &gpu);
+                else
+                        r = gpu ? read_key(gpu, key, value) : -EBADMSG;
+                if (r < 0)
+                        return r;
+        }
+        return -EBADMSG; /* no "end": torn */
+}
+
+int state_parse(char *text, Inventory *inventory) {
+        int r;
+
+        r = read_lines(text, inventory);
+        if (r < 0)
+                inventory_done(inventory);
+        else
+                inventory_sort(inventory);
+        return r;
+}
+
+int state_read(const char *path, Inventory *inventory) {
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t size;
+        int r;
+
+        r = file_read(AT_FDCWD, path, STATE_SIZE_MAX, &text, &size);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return r;
+        if (strlen(text) != size)
+                return -EBADMSG;
+        return state_parse(text, inventory);
+}

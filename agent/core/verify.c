@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/core/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Appends "; WHY" to what there is. */
+PRINTF_FORMAT(4, 5) static void add_reason(char *text, size_t size, size_t *used, const char *format, ...) {
+        va_list arguments;
+
+        if (*used > 0 && *used < size)
+                *used += (size_t) snprintf(text + *used, size - *used, "; ");
+        if (*used >= size)
+                return;
+        va_start(arguments, format);
+        *used += (size_t) vsnprintf(text + *used, size - *used, format, arguments);
+        va_end(arguments);
+}
+
+static void verify_clique(const Gpu *gpu, char *text, size_t size, size_t *used) {
+        uint32_t expected;
+
+        if (gpu_expected_clique(gpu, &expected) <= 0)
+                return; /* any settled clique will do, and an unsettled one is fabric-pending, not unclean */
+        if (!gpu_fabric_settled(gpu))
+                add_reason(text, size, used, "its fabric is %s, clique %u is expected",
+                           fabric_state_to_string(gpu->sample.fabric_state) ?: "unknown", expected);
+        else if (gpu->sample.clique_id != expected)
+                add_reason(text, size, used, "is in clique %u, clique %u is expected", gpu->sample.clique_id,
+                           expected);
+}
+
+static size_t add_sample_reasons(const Gpu *gpu, const Config *config, char *text, size_t size, size_t used) {
+        const GpuSample *sample = &gpu->sample;
+        uint32_t links = config->handover.expected_nvlinks;
+
+        if (sample->error[0])
+                add_reason(text, size, &used, "does not answer: %s", sample->error);
+        else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
+                char action[32];
+
+                recovery_action_format(sample->recovery_action, action, sizeof action);
+                add_reason(text, size, &used, "needs the recovery action %s", action);
+        } else {
+                verify_clique(gpu, text, size, &used);
+                if (links > 0 && sample->n_links_active != links)
+                        add_reason(text, size, &used, "has %u of the expected %u NVLinks", sample->n_links_active,
+                                   links);
+        }
+        return used;
+}
+
+int verify_sample(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
+        return add_sample_reasons(gpu, config, ret_why, size, 0) > 0;
+}
+
+int verify_gpu(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
+        GpuState state = gpu_state(gpu);
+        size_t used = 0;
+
+        if (state != GPU_STATE_CLEAN)
+                add_reason(ret_why, size, &used, "is %s%s%s", gpu_state_to_string(state),
+                           gpu->reason[0] ? ": " : "", gpu->reason);
+        if (gpu->probed && state != GPU_STATE_LOST)
+                used = add_sample_reasons(gpu, config, ret_why, size, used);
+        return used > 0;
+}
