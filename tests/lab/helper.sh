@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034 # the tests use what is set here
 # For the tests on the lab: TAP output, commands on its hosts, and bounded polls. A test sources this, runs its checks
-# and ends with `finish`. The lab must be up; each test begins with idle, clean trays and leaves them so.
+# and ends with `finish`. `begin` brings the lab up with the gpuagent of this tree; each test starts on idle, clean trays.
 set -u
 
 lab=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../packaging/lab/lab")
@@ -233,7 +233,7 @@ make_ready() {
 begin() {
         local tray
 
-        "$lab" status >/dev/null || bail_out "the lab is not up (packaging/lab/lab up)"
+        "$lab" up >&2 || bail_out "the lab does not come up"
         for tray in "${trays[@]}"; do
                 make_ready "$tray" >/dev/null 2>&1 || bail_out "$tray cannot be made ready: $(column "$tray" STATE) in Slurm: $(node_state "$tray")"
         done
