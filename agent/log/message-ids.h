@@ -9,7 +9,7 @@
 #define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
 
 /* Some GPU of a request is not clean; MESSAGE names each and why.
- * GPUAGENT_TENANT, GPUAGENT_GPU+ (those that failed), GPUAGENT_RESULT (the error's short name, "Busy"),
+ * GPUAGENT_TENANT, GPUAGENT_GPU+ (those that failed), GPUAGENT_RESULT (as in ResetFinished, "busy"),
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
 
