@@ -10,9 +10,25 @@ cluster_is_idle() {
         [[ $(cluster_states | grep -c ' idle$') == 2 ]]
 }
 
+# A daemon that has given up will not come by waiting.
+cluster_has_failed() {
+        local host
+
+        for host in "${lab_hosts[@]}"; do
+                if host_exec "$host" systemctl --quiet is-failed slurmctld slurmdbd slurmd; then
+                        return 0
+                fi
+        done
+        return 1
+}
+
+cluster_is_idle_or_failed() {
+        cluster_is_idle || cluster_has_failed
+}
+
 cluster_wait() {
         say "Slurm: waits for both trays to be idle"
-        if ! poll 120 cluster_is_idle; then
+        if ! poll 120 cluster_is_idle_or_failed || ! cluster_is_idle; then
                 host_complain sched-control
                 host_complain sched-worker1
                 host_complain sched-worker2
