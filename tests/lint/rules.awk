@@ -3,6 +3,11 @@
 # Our own rules over C files, one line a breach: "FILE:LINE: RULE: what is wrong". Two passes over the same files: the
 # first (pass=1) learns our enums and which functions authorise their caller, the second checks.
 
+BEGIN {
+        split("ListGPUs GetGPU ListCliques ListPartitions", names)
+        for (i in names) public[names[i]] = 1
+}
+
 function breach(rule, text) { printf "%s:%d: %s: %s\n", FILENAME, FNR, rule, text }
 
 # The line without strings and comments.
@@ -33,12 +38,20 @@ pass == 1 {
                 our_enum[name] = 1
         }
         if (code ~ /^}/) in_enum = 0
-        if (match(code, /^static int method_[a-z_]+\(/)) {
-                current = substr(code, 12, RLENGTH - 12)
+        if (code ~ /^[A-Za-z].*[a-z0-9_]+\(/ && code !~ /;$/) {
+                current = substr(code, 1, index(code, "(") - 1)
+                sub(/^.*[ *]/, "", current)
+                defined[FILENAME, current] = 1
+                next
         }
-        if (current && code ~ /bus_authorize\(|bus_call_start_authorized\(/) authorises[current] = 1
-        if (current && $0 ~ /\/\* public/) authorises[current] = 1
         if (code ~ /^}/) current = ""
+        while (current && match(code, /[a-z][a-z0-9_]+\(/)) {
+                n_calls++
+                call_file[n_calls] = FILENAME
+                caller[n_calls] = current
+                callee[n_calls] = substr(code, RSTART, RLENGTH - 1)
+                code = substr(code, RSTART + RLENGTH)
+        }
         next
 }
 
@@ -67,12 +80,31 @@ n_switches && match(code, /case _?[A-Z][A-Z0-9_]*/) {
 }
 n_switches && code ~ /(^|[ \t])default:/ { default_line[n_switches] = FNR }
 
-# SD_BUS_VTABLE_UNPRIVILEGED stands only where the handler authorises its caller, or says that the data is public.
-code ~ /SD_BUS_METHOD/ { handler = "" }
-match(code, /method_[a-z_]+/) { handler = substr(code, RSTART, RLENGTH) }
-code ~ /SD_BUS_VTABLE_UNPRIVILEGED/ && handler {
-        if (!(handler in authorises)) breach("unprivileged", handler "() is open to all and does not authorise")
+# SD_BUS_VTABLE_UNPRIVILEGED (EVERYONE) stands only where the handler authorises its caller, by whatever functions, or
+# the member is on the list of those that give public data.
+!closed_over {
+        closed_over = 1
+        for (learnt = 1; learnt;) {
+                learnt = 0
+                for (i = 1; i <= n_calls; i++) {
+                        if ((call_file[i], caller[i]) in authorises) continue
+                        file = (call_file[i], callee[i]) in defined ? call_file[i] : ""
+                        if (callee[i] ~ /^bus_authorize(_quietly)?$/ || (file ? (file, callee[i]) in authorises : callee[i] in anywhere)) {
+                                authorises[call_file[i], caller[i]] = anywhere[caller[i]] = learnt = 1
+                        }
+                }
+        }
+}
+match($0, /SD_BUS_METHOD[A-Z_]*\("[A-Za-z]+"/) {
         handler = ""
+        member = substr($0, RSTART, RLENGTH - 1)
+        sub(/^.*"/, "", member)
+}
+match(code, /method_[a-z_]+/) { handler = substr(code, RSTART, RLENGTH) }
+code ~ /SD_BUS_VTABLE_UNPRIVILEGED|EVERYONE/ && handler && member {
+        if (!((FILENAME, handler) in authorises) && !(member in public))
+                breach("unprivileged", member " is open to all and " handler "() does not authorise")
+        handler = member = ""
 }
 
 # Lengths: to be thought about, no failure.
