@@ -11,8 +11,9 @@ tray=sched-worker1
 epilog_by_hand() {
         # shellcheck disable=SC2016 # expanded on the tray
         on "$tray" 'start=$(date +%s%N)
-                env --ignore-environment SLURM_JOB_ID=4000000 SLURM_JOB_GPUS=0 SLURM_JOB_UID=1000 SLURM_JOB_RESTART_COUNT=0 \
-                        SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=nobody /usr/lib/gpuagent/slurm/epilog >/dev/null 2>&1
+                env --ignore-environment SLURM_JOB_ID=4000000 SLURM_JOB_GPUS=0 SLURM_JOB_UID=1000 \
+                        SLURM_JOB_RESTART_COUNT=0 SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=nobody \
+                        /usr/lib/gpuagent/slurm/epilog >/dev/null 2>&1
                 echo $? $((($(date +%s%N) - start) / 1000000))'
 }
 
@@ -41,7 +42,8 @@ stopped_agent() {
         within 60 "it recovers by start, reset and resume" tray_is_ready "$tray"
 }
 
-# Slurm was told the truth: idle means that the GPU is clean and its reset on record; else the node is drained.
+# Slurm was told the truth: idle means that the GPU is clean and its reset on record; else the node is
+# drained.
 killed_agent() {
         local job state gpu line
 
@@ -56,7 +58,8 @@ killed_agent() {
         gpu=$(property "$tray" 0 State)
         case $(node_state "$tray") in
         idle)
-                is "the node is idle: the GPU is clean and on record" "$gpu | $line" "clean | job $job: GPUs 0 reset"
+                is "the node is idle: the GPU is clean and on record" \
+                        "$gpu | $line" "clean | job $job: GPUs 0 reset"
                 ;;
         drained)
                 like "the node is drained: with our reason" "$(node_reason "$tray")" '^(gpuagent: |Epilog error)'
@@ -71,7 +74,8 @@ killed_agent() {
                 ;;
         esac
         make_ready "$tray" >/dev/null 2>&1
-        is "a reset and a resume cure it" "$(column "$tray" STATE) $(node_state "$tray")" 'clean clean clean clean idle'
+        is "a reset and a resume cure it" \
+                "$(column "$tray" STATE) $(node_state "$tray")" 'clean clean clean clean idle'
 }
 
 node_is_settled() {

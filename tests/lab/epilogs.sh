@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What epilogs meet on a busy tray: each other, jobs without GPUs, slurmd's restart, a journal quota that is used up.
+# What epilogs meet on a busy tray: each other, jobs without GPUs, slurmd's restart, a journal quota that is
+# used up.
 # shellcheck disable=SC2317 # functions are called through the checks
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
@@ -58,8 +59,8 @@ slurmd_restarts_during_an_epilog() {
 journal_quota_is_used_up() {
         local job
 
-        on "$tray" 'mkdir -p /run/systemd/system/slurmd.service.d &&
-                printf "[Service]\nLogRateLimitIntervalSec=30s\nLogRateLimitBurst=1000\n" >/run/systemd/system/slurmd.service.d/quota.conf &&
+        on "$tray" 'cd /run/systemd/system && mkdir -p slurmd.service.d &&
+                printf "[Service]\nLogRateLimitIntervalSec=30s\nLogRateLimitBurst=1000\n" >slurmd.service.d/quota.conf &&
                 systemctl daemon-reload && systemctl restart slurmd'
         within 30 "slurmd is back with a small quota" node_is "$tray" idle
         job=$(submit -w "$tray" --gpus=1 'seq 20000 | logger -t noise')
@@ -70,7 +71,8 @@ journal_quota_is_used_up() {
         else
                 fail "and the journal has dropped lines of slurmd's"
         fi
-        on "$tray" 'rm -r /run/systemd/system/slurmd.service.d && systemctl daemon-reload && systemctl restart slurmd'
+        on "$tray" 'rm -r /run/systemd/system/slurmd.service.d && systemctl daemon-reload &&
+                systemctl restart slurmd'
         within 30 "the node is idle again" node_is "$tray" idle
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Slurm numbers GPUs by the lines of gres.conf, not as the driver does: with the order 3,1,0,2 the first job's GPU is the
-# driver's number 3, and that one must be reset.
+# Slurm numbers GPUs by the lines of gres.conf, not as the driver does: with the order 3,1,0,2 the first
+# job's GPU is the driver's number 3, and that one must be reset.
 # shellcheck disable=SC2317 # functions are called through the checks
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
@@ -24,7 +24,7 @@ set_order() {
         for host in sched-control "${trays[@]}"; do
                 on "$host" "cp -p /etc/slurm/gres.conf /etc/slurm/gres.conf.saved &&
                         for minor in $*; do
-                                echo NodeName=sched-worker1,sched-worker2 Name=gpu Type=gb200 File=/dev/nvidia\$minor
+                                echo NodeName=${trays[0]},${trays[1]} Name=gpu Type=gb200 File=/dev/nvidia\$minor
                         done >/etc/slurm/gres.conf"
         done
         restart_slurm
@@ -41,10 +41,11 @@ restore_order() {
 
 # counts_changed BEFORE AFTER: the indexes that were reset in between.
 counts_changed() {
-        paste <(tr ' ' '\n' <<<"$1") <(tr ' ' '\n' <<<"$2") | awk '$1 != $2 { printf "%s%d", separator, NR - 1; separator = "," }'
+        paste <(tr ' ' '\n' <<<"$1") <(tr ' ' '\n' <<<"$2") | awk '$1 != $2 { print NR - 1 }' | paste -sd ,
 }
 
-# reset_by_job OPTION…: runs a job and prints what Slurm called its GPUs, the audit line's GPUs, and what was reset.
+# reset_by_job OPTION…: runs a job and prints what Slurm called its GPUs, the audit line's GPUs, and what was
+# reset.
 reset_by_job() {
         local before job slurm_gpus
 

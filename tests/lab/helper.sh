@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034 # the tests use what is set here
-# For the tests on the lab: TAP output, commands on its hosts, and bounded polls. A test sources this, runs its checks
-# and ends with `finish`. `begin` brings the lab up with the gpuagent of this tree; each test starts on idle, clean trays.
+# For the tests on the lab: TAP output, commands on its hosts, and bounded polls. A test sources this, runs
+# its checks and ends with `finish`. `begin` brings the lab up with the gpuagent of this tree; each test
+# starts on idle, clean trays.
 set -u
 
 lab=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../packaging/lab/lab")
 trays=(sched-worker1 sched-worker2)
+bus_manager='org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager'
 n_checks=0
 n_failures=0
 
@@ -107,8 +109,7 @@ controller() {
 
 # column TRAY NAME: the column of gpuagentctl's list, all GPUs on one line, freshly probed.
 column() {
-        on "$1" "busctl --timeout=60 -q call org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager Refresh 'a{sv}' 0 &&
-                gpuagentctl list" | awk -v name="$2" '
+        on "$1" "busctl --timeout=60 -q call $bus_manager Refresh 'a{sv}' 0 && gpuagentctl list" | awk -v name="$2" '
                 NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) column = i; next }
                 { line = line (NR > 2 ? " " : "") $column }
                 END { print line }'
@@ -125,7 +126,7 @@ is_resetting() {
 
 # property TRAY GPU NAME: of the GPU object with that index, as busctl prints it, without the type.
 property() {
-        on "$1" "path=\$(busctl -j call org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager GetGPU s $2 | grep -o '/org[^\"]*') &&
+        on "$1" "path=\$(busctl -j call $bus_manager GetGPU s $2 | grep -o '/org[^\"]*') &&
                 busctl get-property org.gpuagent1 \$path org.gpuagent1.GPU $3" | cut -d ' ' -f 2- | tr -d '"'
 }
 
@@ -235,6 +236,7 @@ begin() {
 
         "$lab" up >&2 || bail_out "the lab does not come up"
         for tray in "${trays[@]}"; do
-                make_ready "$tray" >/dev/null 2>&1 || bail_out "$tray cannot be made ready: $(column "$tray" STATE) in Slurm: $(node_state "$tray")"
+                make_ready "$tray" >/dev/null 2>&1 ||
+                        bail_out "$tray is not ready: GPUs $(column "$tray" STATE), in Slurm $(node_state "$tray")"
         done
 }

@@ -8,7 +8,8 @@ tray=sched-worker1
 
 # field JOB NAME: of the job's audit line; a repeated one on several lines.
 field() {
-        on "$tray" "journalctl --quiet --boot --identifier=slurm-epilog --output=export MESSAGE='$1'" | sed -n "s/^$2=//p"
+        on "$tray" "journalctl --quiet --boot --identifier=slurm-epilog --output=export MESSAGE='$1'" |
+                sed -n "s/^$2=//p"
 }
 
 begin
@@ -22,5 +23,5 @@ is "one field a GPU" "$(field "$message" GPUAGENT_GPU | grep -c .)" 2
 like "it has the duration" "$(field "$message" GPUAGENT_DURATION_USEC)" '^[0-9]+$'
 like "it has a message id" "$(field "$message" MESSAGE_ID)" '^[0-9a-f]{32}$'
 like "the catalog explains it" \
-        "$(on "$tray" "journalctl --quiet --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")" '(^|'$'\n'')-- '
+        "$(on "$tray" "journalctl -q --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")" $'(^|\n)-- '
 finish

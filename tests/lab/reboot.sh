@@ -1,18 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A tray's boot: it takes a new clique, resets all GPUs once before work arrives, and comes up without a failed unit.
+# A tray's boot: it takes a new clique, resets all GPUs once before work arrives, and comes up without a
+# failed unit.
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
 
 tray=sched-worker2
 
-# unit_time UNIT PROPERTY: monotonic microseconds.
-unit_time() {
+# unit_property UNIT PROPERTY: times are monotonic microseconds.
+unit_property() {
         on "$tray" "systemctl show --property=$2 --value $1"
 }
 
+# How often the boot's reset was begun in this boot.
+boot_resets() {
+        on "$tray" 'journalctl --quiet --boot --output=cat -u gpuagent-boot-reset | grep -c "^Starting "'
+}
+
 security_score() {
-        on "$tray" "systemd-analyze security --no-pager $1" | sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\) .*/\1/p'
+        on "$tray" "systemd-analyze security --no-pager $1" |
+                sed -n 's/.*Overall exposure level[^:]*: \([0-9.]*\) .*/\1/p'
 }
 
 # at_most NAME SEEN LIMIT
@@ -36,17 +43,21 @@ boot_takes_the_new_clique() {
 }
 
 boot_is_in_order() {
+        local reset_end slurmd_start
+
         is "the system is running" "$(on "$tray" 'systemctl is-system-running')" running
         is "the boot's reset is done and stays so" \
-                "$(on "$tray" 'systemctl show --property=ActiveState,SubState --value gpuagent-boot-reset' | tr '\n' ' ')" 'active exited '
+                "$(unit_property gpuagent-boot-reset ActiveState) $(unit_property gpuagent-boot-reset Result)" 'active success'
         is "all GPUs are clean" "$(column "$tray" STATE)" 'clean clean clean clean'
         is "each was reset once" "$(reset_counts "$tray")" '1 1 1 1'
-        if (($(unit_time gpuagent-boot-reset ExecMainExitTimestampMonotonic) <= $(unit_time slurmd ExecMainStartTimestampMonotonic))); then
+        reset_end=$(unit_property gpuagent-boot-reset ExecMainExitTimestampMonotonic)
+        slurmd_start=$(unit_property slurmd ExecMainStartTimestampMonotonic)
+        if ((reset_end > 0 && reset_end <= slurmd_start)); then
                 pass "before slurmd started"
         else
                 fail "before slurmd started"
         fi
-        is "the agent did not restart" "$(on "$tray" 'systemctl show --property=NRestarts --value gpuagentd')" 0
+        is "the agent did not restart" "$(unit_property gpuagentd NRestarts)" 0
         is "our units logged no error" \
                 "$(on "$tray" 'journalctl --quiet --boot --priority=err --output=cat -u "gpuagent*"')" ''
 }
@@ -54,18 +65,15 @@ boot_is_in_order() {
 restart_is_not_a_boot() {
         succeeds "the agent restarts" on "$tray" 'systemctl restart gpuagentd'
         is "what was clean is clean" "$(column "$tray" STATE)" 'clean clean clean clean'
-        is "the boot's reset ran once" \
-                "$(on "$tray" 'journalctl --quiet --boot --output=cat -u gpuagent-boot-reset | grep -c "^Starting "')" 1
+        is "the boot's reset ran once" "$(boot_resets)" 1
         succeeds "starting it again does nothing" on "$tray" 'systemctl start gpuagent-boot-reset'
-        is "and resets nothing" \
-                "$(on "$tray" 'journalctl --quiet --boot --output=cat -u gpuagent-boot-reset | grep -c "^Starting "')" 1
+        is "and resets nothing" "$(boot_resets)" 1
 }
 
 units_are_confined() {
         at_most "gpuagentd.service is exposed at most 1.5" "$(security_score gpuagentd.service)" 1.5
         at_most "gpuagent-driver.service is exposed at most 4.5" "$(security_score gpuagent-driver.service)" 4.5
-        # shellcheck disable=SC2016 # expanded on the tray
-        is "the agent runs as gpuagent" "$(on "$tray" 'ps -o user= -p $(systemctl show --property=MainPID --value gpuagentd)')" gpuagent
+        is "the agent runs as gpuagent" "$(on "$tray" "ps -o user= -p $(unit_property gpuagentd MainPID)")" gpuagent
 }
 
 begin

@@ -40,7 +40,8 @@ cluster_wait() {
 
 # When slurmd started, as the controller knows it.
 cluster_slurmd_start() {
-        host_exec sched-control scontrol --oneliner show node "$1" 2>/dev/null | grep -o 'SlurmdStartTime=[^ ]*'
+        host_exec sched-control scontrol --oneliner show node "$1" 2>/dev/null |
+                grep -o 'SlurmdStartTime=[^ ]*'
 }
 
 cluster_has_new_slurmd() {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2034,SC2154 # lab_dir is from the program, and the others are used by the other parts
-# What all parts of the lab share: names, folders, messages, and the control group that holds every process of it.
+# shellcheck shell=bash disable=SC2034,SC2154 # from and for the other parts
+# What all parts of the lab share: names, folders, messages, and the control group that holds every process
+# of it.
 
 lab_hosts=(sched-control login sched-worker1 sched-worker2)
 lab_network=10.107.111
@@ -92,7 +93,8 @@ poll() {
 cgroup_path() {
         local root
 
-        root=$(findmnt --first-only --noheadings --output TARGET --types cgroup2) || die "no cgroup2 mount on this machine"
+        root=$(findmnt --first-only --noheadings --output TARGET --types cgroup2) ||
+                die "no cgroup2 mount on this machine"
         printf '%s\n' "$root/gpuagent-lab${1:+/$1}"
 }
 

@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
 # Hosts from outside: starting, finding, asking, rebooting.
 
-# The host's PID 1 as this machine numbers it: the one process of the group that is 1 in the namespace right below.
+# The host's PID 1 as this machine numbers it: the one process of the group that is 1 in the namespace right
+# below.
 host_leader() {
         local path pids status
 
@@ -19,11 +20,11 @@ host_leader() {
 
 # host_exec HOST COMMAND…: as root in the host's namespaces, without a session; for the lab's own use.
 host_exec() {
-        local host=$1 leader
+        local host=$1 leader path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 
         shift
         leader=$(host_leader "$host") || return 1
-        (cgroup_run "$host" env --ignore-environment PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin LANG=C.UTF-8 \
+        (cgroup_run "$host" env --ignore-environment PATH="$path" LANG=C.UTF-8 \
                 nsenter --all --target "$leader" -- "$@")
 }
 
@@ -32,7 +33,7 @@ host_system_state() {
 }
 
 host_failed_units() {
-        host_exec "$1" systemctl list-units --failed --plain --no-legend | awk '{ printf "%s%s", separator, $1; separator = ", " }'
+        host_exec "$1" systemctl list-units --failed --plain --no-legend | awk '{ print $1 }' | paste -sd ' '
 }
 
 # Up is the end of the boot; what failed in it is for the caller to say.
@@ -50,7 +51,8 @@ host_is_booted_or_dead() {
         cgroup_is_empty "$1" || host_is_booted "$1"
 }
 
-# A host whose making was interrupted is made anew; its supervisor may still be at it, with files that change now.
+# A host whose making was interrupted is made anew; its supervisor may still be at it, with files that change
+# now.
 host_discard_unready() {
         local dir=$lab_state/hosts/$1
 

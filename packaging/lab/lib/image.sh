@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
-# The base image: one Debian with all of the lab's programs, built once and kept in the cache. Hosts are layers on it.
+# The base image: one Debian with all of the lab's programs, built once and kept in the cache. Hosts are
+# layers on it.
 
 image_suite=trixie
 image_packages=(
@@ -25,7 +26,8 @@ image_mirror() {
 
         codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME-}")
         # shellcheck disable=SC2016 # apt-get expands these
-        mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 'Created-By: Packages' 'Component: main' |
+        mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' \
+                'Created-By: Packages' 'Component: main' |
                 awk -v codename="$codename" '$1 == codename { print $2; exit }')
         [[ -n $mirror ]] || die "cannot tell the package mirror from this machine's apt sources"
         printf '%s\n' "$mirror"

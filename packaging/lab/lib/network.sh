@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
-# The lab's network: a bridge in a namespace of its own (the switch), to which the hosts' namespaces are connected. The
-# machine's own network is not touched; the namespaces live as long as the processes in them.
+# The lab's network: a bridge in a namespace of its own (the switch), to which the hosts' namespaces are
+# connected. The machine's own network is not touched; the namespaces live as long as the processes in them.
 
 # The switch's only process: the pid by which its namespace is entered.
 network_pid() {

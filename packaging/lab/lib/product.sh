@@ -48,6 +48,8 @@ product_ensure() {
 
 # What a part consists of, as one line that changes when any of it does.
 product_fingerprint() {
-        (cd "$lab_state/product/$1" && find . -not -type d -printf '%p %m %l\n' -type f -exec sha256sum {} + | LC_ALL=C sort) |
-                sha256sum
+        (
+                cd "$lab_state/product/$1" || exit
+                find . -not -type d -printf '%p %m %l\n' -type f -exec sha256sum {} + | LC_ALL=C sort
+        ) | sha256sum
 }

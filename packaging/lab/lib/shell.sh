@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
-# Real ssh into the hosts, so that sessions, exit codes, quoting, terminals and scp are what they are everywhere.
+# Real ssh into the hosts, so that sessions, exit codes, quoting, terminals and scp are what they are
+# everywhere.
 
 shell_write_config() {
-        local dir=$lab_state/ssh host
+        local dir=$lab_state/ssh key host
 
         mkdir -p "$dir"
         chmod 700 "$dir"
@@ -12,16 +13,16 @@ shell_write_config() {
                 ssh-keygen -q -t ed25519 -N '' -C gpuagent-lab -f "$dir/key"
         fi
         # All hosts have the base image's key.
-        printf 'gpuagent-lab %s\n' "$(cut -d ' ' -f 1,2 "$(image_path)/etc/ssh/ssh_host_ed25519_key.pub")" >"$dir/known_hosts"
+        key=$(cut -d ' ' -f 1,2 "$(image_path)/etc/ssh/ssh_host_ed25519_key.pub")
+        printf 'gpuagent-lab %s\n' "$key" >"$dir/known_hosts"
         {
                 for host in "${lab_hosts[@]}"; do
                         printf 'Host %s\n        HostName %s\n' "$host" "${lab_address[$host]}"
                 done
-                printf 'Host login\n        User joe\n'
-                printf 'Host *\n        User root\n        HostKeyAlias gpuagent-lab\n        IdentitiesOnly yes\n'
-                printf '        IdentityFile %s\n        UserKnownHostsFile %s\n' "$dir/key" "$dir/known_hosts"
-                printf '        GlobalKnownHostsFile none\n        BatchMode yes\n        LogLevel ERROR\n'
-                printf '        ConnectTimeout 10\n'
+                printf 'Host login\n        User joe\nHost *\n'
+                printf '        %s\n' 'User root' 'HostKeyAlias gpuagent-lab' 'IdentitiesOnly yes' \
+                        "IdentityFile $dir/key" "UserKnownHostsFile $dir/known_hosts" \
+                        'GlobalKnownHostsFile none' 'BatchMode yes' 'LogLevel ERROR' 'ConnectTimeout 10'
         } >"$dir/config"
 }
 
