@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "dbus/bus-request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/text.h"
+#include "agent/log/log.h"
+#include "dbus/bus-call.h"
+#include "dbus/bus-error.h"
+#include "dbus/bus-objects.h"
+#include "dbus/bus-util.h"
+
+static const char *const action_table[_REQUEST_KIND_MAX] = {
+        [REQUEST_REFRESH] = ACTION_PROBE,
+        [REQUEST_RESET] = ACTION_RESET,
+        [REQUEST_RELEASE] = ACTION_RESET,
+        [REQUEST_VERIFY] = ACTION_PROBE,
+        [REQUEST_PROCESSES] = ACTION_PROBE,
+};
+
+static int append_holder(sd_bus_message *reply, const char *path, const GpuHolder *holder) {
+        return sd_bus_message_append(reply, "(ouussst)", path, (uint32_t) holder->pid,
+                        (uint32_t) holder->uid, holder->user, holder->command, holder->where,
+                        holder->used_bytes);
+}
+
+static int append_holders(sd_bus_message *reply, const Request *request) {
+        char path[BUS_GPU_PATH_SIZE];
+        int r;
+
+        r = sd_bus_message_open_container(reply, 'a', "(ouussst)");
+        for (size_t i = 0; r >= 0 && i < request->n_items; i++) {
+                const Gpu *gpu = request->items[i].gpu;
+
+                bus_gpu_path(gpu, path);
+                for (size_t j = 0; r >= 0 && j < gpu->n_holders; j++)
+                        r = append_holder(reply, path, &gpu->holders[j]);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int reply_to(sd_bus_message *msg, const Request *request) {
+        CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;
+        CLEANUP(bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r;
+
+        if (outcome_is_failure(request->outcome)) {
+                (void) bus_error_from_outcome(&error, request->outcome, request->message);
+                return sd_bus_reply_method_error(msg, &error);
+        }
+
+        r = sd_bus_message_new_method_return(msg, &reply);
+        if (r >= 0 && request->kind == REQUEST_PROCESSES)
+                r = append_holders(reply, request);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static void on_request_done(const Request *request, void *userdata) {
+        BusCall *call = userdata;
+        int r;
+
+        call->request = NULL; /* over: there is nothing to abandon */
+        r = reply_to(call->message, request);
+        if (r < 0)
+                (void) log_errno(r, "Cannot answer a call of %s", sd_bus_message_get_member(call->message));
+        (void) bus_call_free(call);
+}
+
+/* The answer without names: which GPUs are not clean, and counts. */
+static int message_without_names(Manager *manager, char *const *ids, char *ret, size_t size) {
+        size_t n_gpus, length = 0;
+        Gpu *const *gpus = manager_gpus(manager, &n_gpus);
+        size_t n = ids && ids[0] ? strv_length(ids) : n_gpus;
+
+        ret[0] = '\0';
+        for (size_t i = 0; i < n; i++) {
+                Gpu *gpu = NULL;
+                int written, r;
+
+                if (n == n_gpus && !(ids && ids[0]))
+                        gpu = gpus[i];
+                else {
+                        r = manager_find(manager, ids[i], &gpu);
+                        if (r < 0)
+                                return r;
+                }
+                if (gpu_state(gpu) == GPU_STATE_CLEAN)
+                        continue;
+
+                written = snprintf(ret + length, size - length, "%sGPU %u is %s%s%s", length > 0 ? "; " : "",
+                                gpu->sample.index, gpu_state_to_string(gpu_state(gpu)),
+                                gpu->reason_counts[0] != '\0' ? ": " : "", gpu->reason_counts);
+                if (written < 0 || (size_t) written >= size - length)
+                        break; /* cut: there is enough to read */
+                length += (size_t) written;
+        }
+        return 0;
+}
+
+/* For those who may not make the agent look anew. */
+static int verify_known(BusApi *api, sd_bus_message *msg, char *const *ids, sd_bus_error *error) {
+        CLEANUP(free_ptr) char *message = NULL;
+        char counts[2048];
+        int r;
+
+        r = manager_verify_known(api->manager, ids, &message);
+        if (r < 0)
+                return bus_error_from_manager(error, api->manager, r);
+        if (r == 0)
+                return sd_bus_reply_method_return(msg, NULL);
+
+        if (!bus_api_hides_names(api))
+                return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, message);
+        r = message_without_names(api->manager, ids, counts, sizeof counts);
+        if (r < 0)
+                return bus_error_from_manager(error, api->manager, r);
+        return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, counts);
+}
+
+static int request_start(BusCall *call, RequestKind kind, char *const *ids, const BusOptions *options,
+                sd_bus_error *error) {
+        RequestOptions request_options = {
+                .tenant = options->tenant,
+                .identifier = options->identifier,
+                .reason = options->reason[0] != '\0' ? options->reason : NULL,
+                .timeout_usec = options->timeout_usec,
+        };
+        Manager *manager = call->connection->api->manager;
+        CLEANUP(bus_call_free_ptr) BusCall *owned = call;
+        Request *request = NULL;
+        int r;
+
+        if (options->no_wait) {
+                r = manager_request(manager, kind, ids, &request_options, NULL, NULL, now_read(), NULL);
+                if (r < 0)
+                        return bus_error_from_manager(error, manager, r);
+                return sd_bus_reply_method_return(call->message, NULL);
+        }
+
+        r = manager_request(
+                        manager, kind, ids, &request_options, on_request_done, call, now_read(), &request);
+        if (r < 0)
+                return bus_error_from_manager(error, manager, r);
+
+        (void) take_ptr(&owned); /* answered and freed already, or the request's end does that */
+        if (request)
+                call->request = request;
+        return 1;
+}
+
+int bus_request(BusConnection *connection, sd_bus_message *msg, RequestKind kind, char *const *ids,
+                const BusOptions *options, sd_bus_error *error) {
+        BusCall *call = NULL;
+        int r;
+
+        if (options->no_wait && (kind == REQUEST_VERIFY || kind == REQUEST_PROCESSES))
+                return sd_bus_error_set(
+                                error, SD_BUS_ERROR_INVALID_ARGS, "Option wait must be true for a question");
+
+        if (kind == REQUEST_VERIFY) {
+                r = bus_authorize_quietly(connection, msg, action_table[kind], &call, error);
+                if (r == -EACCES) {
+                        sd_bus_error_free(error);
+                        return verify_known(connection->api, msg, ids, error);
+                }
+        } else
+                r = bus_authorize(connection, msg, action_table[kind], &call, error);
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return 1; /* a question is out; the message comes round again */
+
+        return request_start(call, kind, ids, options, error);
+}
