@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* measure RUNS CMD ARG...: runs a command that often and prints, per run, the median wall time and the mean CPU time of
- * all processes of this PID namespace, services that worked for it included, both in microseconds. */
+ * all processes of this PID namespace, services that worked for it included, both in microseconds. The command's output is
+ * thrown away. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -52,12 +53,13 @@ static uint64_t all_ticks(void) {
         return sum;
 }
 
-static usec_t run(char **argv) {
+static usec_t run(char **argv, int null_fd) {
         usec_t start = now_monotonic_usec();
         pid_t pid = vfork();
         int status;
 
         if (pid == 0) {
+                (void) dup2(null_fd, STDOUT_FILENO);
                 (void) execvp(argv[0], argv);
                 _exit(127);
         }
@@ -76,18 +78,19 @@ static int compare(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
         static usec_t times[RUNS_MAX];
+        CLEANUP(fd_close) int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
         uint64_t ticks;
         uint32_t n;
 
-        if (argc < 3 || parse_u32(argv[1], RUNS_MAX, &n) < 0 || n == 0) {
+        if (null_fd < 0 || argc < 3 || parse_u32(argv[1], RUNS_MAX, &n) < 0 || n == 0) {
                 (void) fputs("Usage: measure RUNS CMD ARG...\n", stderr);
                 return 2;
         }
-        (void) run(argv + 2); /* caches are warm for every candidate */
+        (void) run(argv + 2, null_fd); /* caches are warm for every candidate */
 
         ticks = all_ticks();
         for (uint32_t i = 0; i < n; i++)
-                times[i] = run(argv + 2);
+                times[i] = run(argv + 2, null_fd);
         ticks = all_ticks() - ticks;
 
         qsort(times, n, sizeof *times, compare);
