@@ -260,7 +260,7 @@ typedef struct NvmlPlatformInfo {
         uint8_t slot_number;
         uint8_t tray_index;
         uint8_t host_id;
-        uint8_t peer_type; /* 1 direct, 2 through switches */
+        uint8_t peer_type; /* 0 direct, 1 through switches */
         uint8_t module_id;
 } NvmlPlatformInfo;
 #define NVML_PLATFORM_INFO_V2_VERSION NVML_VERSION_WORD(sizeof(NvmlPlatformInfo), 2U)
