@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/io.h"
+#include "agent/base/text.h"
+#include "agent/driver/task.h"
+
+/* Both ends are the same program, so the structs travel as they lie in memory. */
+typedef struct AnswerHeader {
+        uint32_t kind;
+        uint32_t error;
+        uint32_t n;
+        uint32_t n_asked;
+        uint32_t complete;
+        char message[256];
+        char warning[256];
+        char driver_version[DRIVER_VERSION_SIZE];
+} AnswerHeader;
+
+static const struct {
+        const char *name;
+        size_t size;
+        size_t max;
+} kinds[_TASK_KIND_MAX] = {
+        [TASK_PROBE] = { "probe", sizeof(GpuSample), PROTOCOL_GPUS_MAX },
+        [TASK_RESET] = { "reset", sizeof(GpuReset), PROTOCOL_GPUS_MAX },
+        [TASK_HOLDERS] = { "search for processes", sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX },
+};
+
+const char* task_kind_to_string(TaskKind kind) {
+        return kind >= 0 && kind < _TASK_KIND_MAX ? kinds[kind].name : NULL;
+}
+
+TaskKind task_kind_from_string(const char *s) {
+        for (int kind = 0; kind < _TASK_KIND_MAX; kind++)
+                if (streq(s, kinds[kind].name))
+                        return (TaskKind) kind;
+        return _TASK_KIND_INVALID;
+}
+
+void answer_done(Answer *answer) {
+        free(answer->items);
+        answer->items = NULL;
+        answer->n = answer->n_asked = 0;
+}
+
+void answer_fail(Answer *answer, AnswerError error, const char *format, ...) {
+        char message[1024];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(message, sizeof message, format, arguments);
+        va_end(arguments);
+
+        answer_done(answer);
+        answer->error = error;
+        text_escape(message, answer->message, sizeof answer->message);
+}
+
+void answer_warn(Answer *answer, const char *format, ...) {
+        char message[1024];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(message, sizeof message, format, arguments);
+        va_end(arguments);
+        text_escape(message, answer->warning, sizeof answer->warning);
+}
+
+size_t answer_size_max(TaskKind kind) {
+        return sizeof(AnswerHeader) + kinds[kind].max * kinds[kind].size;
+}
+
+int answer_write(const Answer *answer, int fd) {
+        AnswerHeader header = {
+                .kind = (uint32_t) answer->kind,
+                .error = (uint32_t) answer->error,
+                .n = (uint32_t) answer->n,
+                .n_asked = (uint32_t) answer->n_asked,
+                .complete = answer->complete,
+        };
+        int r;
+
+        memcpy(header.message, answer->message, sizeof header.message);
+        memcpy(header.warning, answer->warning, sizeof header.warning);
+        memcpy(header.driver_version, answer->driver_version, sizeof header.driver_version);
+
+        r = fd_write_all(fd, &header, sizeof header);
+        if (r < 0)
+                return r;
+        return fd_write_all(fd, answer->items, answer->n * kinds[answer->kind].size);
+}
+
+static void text_clean(char *s, size_t size) {
+        s[size - 1] = '\0';
+        for (; *s; s++)
+                if (*s < ' ' || *s > '~')
+                        *s = '?';
+}
+
+static int items_clean(Answer *answer) {
+        switch (answer->kind) {
+        case TASK_PROBE:
+                return protocol_clean_samples(answer->samples, answer->n);
+        case TASK_RESET:
+                return protocol_clean_resets(answer->resets, answer->n);
+        case TASK_HOLDERS:
+                return protocol_clean_holders(answer->holders, answer->n);
+        case _TASK_KIND_MAX:
+        case _TASK_KIND_INVALID:
+                break;
+        }
+        return -EBADMSG;
+}
+
+int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
+        Answer answer = { .kind = kind };
+        AnswerHeader header;
+        int r;
+
+        if (size < sizeof header)
+                return -EBADMSG;
+        memcpy(&header, data, sizeof header);
+        if (header.kind != (uint32_t) kind || header.error >= _ANSWER_ERROR_MAX || header.n > kinds[kind].max ||
+            header.n_asked > header.n || (header.error != ANSWER_OK && header.n > 0) || size != sizeof header + header.n * kinds[kind].size)
+                return -EBADMSG;
+
+        text_clean(header.message, sizeof header.message);
+        text_clean(header.warning, sizeof header.warning);
+        text_clean(header.driver_version, sizeof header.driver_version);
+        answer.error = (AnswerError) header.error;
+        answer.complete = header.complete != 0;
+        answer.n = header.n;
+        answer.n_asked = header.n_asked;
+        memcpy(answer.message, header.message, sizeof answer.message);
+        memcpy(answer.warning, header.warning, sizeof answer.warning);
+        memcpy(answer.driver_version, header.driver_version, sizeof answer.driver_version);
+
+        if (answer.n > 0) {
+                answer.items = malloc(answer.n * kinds[kind].size);
+                if (!answer.items)
+                        return -ENOMEM;
+                memcpy(answer.items, (const char *) data + sizeof header, answer.n * kinds[kind].size);
+                r = items_clean(&answer);
+                if (r < 0) {
+                        answer_done(&answer);
+                        return r;
+                }
+        }
+
+        *ret = answer;
+        return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/driver/fabric-query.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/base/text.h"
+#include "agent/driver/program.h"
+
+#define BLANKS " \t"
+#define LINE_MAX_BYTES 512
+
+/* NMX-C partition ids go to 32766, and the default partition is one of them. */
+#define PARTITION_MAX 65535
+
+int fabric_line_parse(const char *line, FabricLine *ret) {
+        FabricLine parsed = { .clique = UNKNOWN_U32 };
+        char copy[LINE_MAX_BYTES], *words[5], *rest = copy;
+        size_t n = 0;
+
+        if (strlen(line) >= sizeof copy)
+                return -EINVAL;
+        strcpy(copy, line);
+        for (char *word; n < ELEMENTSOF(words) && (word = strtok_r(rest, BLANKS "\r", &rest)); n++)
+                words[n] = word;
+        if (n != 4 || gpu_uuid_parse(words[0], parsed.uuid) < 0 || parse_u32(words[1], PARTITION_MAX, &parsed.partition) < 0)
+                return -EINVAL;
+
+        if (!streq(words[2], "-")) {
+                if (strlen(words[2]) >= sizeof parsed.name)
+                        return -EINVAL;
+                text_escape(words[2], parsed.name, sizeof parsed.name);
+                if (!streq(parsed.name, words[2]))
+                        return -EINVAL;
+        }
+        if (!streq(words[3], "-") && parse_u32(words[3], UNKNOWN_U32 - 1, &parsed.clique) < 0)
+                return -EINVAL;
+
+        *ret = parsed;
+        return 0;
+}
+
+static int compare_lines(const void *a, const void *b) {
+        return strcmp(((const FabricLine *) a)->uuid, ((const FabricLine *) b)->uuid);
+}
+
+static void samples_merge(Answer *answer, FabricLine *lines, size_t n_lines) {
+        qsort(lines, n_lines, sizeof *lines, compare_lines);
+        for (size_t i = 0; i < answer->n; i++) {
+                GpuSample *sample = &answer->samples[i];
+                FabricLine key = {}, *line;
+
+                memcpy(key.uuid, sample->uuid, sizeof key.uuid);
+                line = n_lines > 0 ? bsearch(&key, lines, n_lines, sizeof *lines, compare_lines) : NULL;
+                if (!line)
+                        continue;
+                sample->partition = line->partition;
+                sample->partition_clique = line->clique;
+                memcpy(sample->partition_name, line->name, sizeof sample->partition_name);
+        }
+}
+
+/* A line that cannot be read leaves its GPU's partition unknown. */
+static int output_merge(Answer *answer, char *output) {
+        CLEANUP(free_ptr) FabricLine *lines = NULL;
+        size_t n = 0, room = 1;
+        char *rest = output, *text;
+
+        for (const char *c = output; *c; c++)
+                room += *c == '\n';
+        lines = calloc(room, sizeof *lines);
+        if (!lines)
+                return -ENOMEM;
+
+        while ((text = strsep(&rest, "\n"))) {
+                if (*text_strip(text) == '\0')
+                        continue;
+                if (fabric_line_parse(text, &lines[n]) >= 0)
+                        n++;
+                else
+                        answer_warn(answer, "fabric.query printed a line that is not \"UUID PARTITION NAME CLIQUE\": %s", text);
+        }
+        samples_merge(answer, lines, n);
+        return 0;
+}
+
+/* Splits the command on blanks. 0 · -EINVAL there is none · -ENOMEM. */
+static int command_split(const char *command, char ***ret) {
+        CLEANUP(strv_free_ptr) char **argv = NULL;
+        CLEANUP(free_ptr) char *copy = NULL;
+        char *rest, *word;
+        int r;
+
+        copy = strdup(command);
+        if (!copy)
+                return -ENOMEM;
+        rest = copy;
+        while ((word = strtok_r(rest, BLANKS, &rest))) {
+                r = strv_append(&argv, word);
+                if (r < 0)
+                        return r;
+        }
+        if (!argv)
+                return -EINVAL;
+        *ret = take_ptr(&argv);
+        return 0;
+}
+
+void fabric_query_run(const Task *task, Answer *answer) {
+        CLEANUP(strv_free_ptr) char **argv = NULL;
+        CLEANUP(free_ptr) char *output = NULL;
+        usec_t now_usec = now_monotonic_usec();
+        ProgramResult result;
+        int r;
+
+        if (task->config->fabric.query[0] == '\0' || answer->n == 0 || now_usec >= task->deadline_usec)
+                return;
+
+        r = command_split(task->config->fabric.query, &argv);
+        if (r >= 0)
+                r = program_run(task, "/", argv, now_usec + (task->deadline_usec - now_usec) / 2, &result);
+        if (r < 0) {
+                answer_warn(answer, "fabric.query: cannot run %s: %s", argv ? argv[0] : task->config->fabric.query,
+                            strerror(-r));
+                return;
+        }
+
+        output = result.output;
+        if (!WIFEXITED(result.status) || WEXITSTATUS(result.status) != 0) {
+                answer_warn(answer, "fabric.query: %s failed: %s", argv[0], output);
+                return;
+        }
+        r = output_merge(answer, output);
+        if (r < 0)
+                answer_warn(answer, "fabric.query: %s", strerror(-r));
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/driver/owner.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/cleanup.h"
+#include "agent/base/io.h"
+#include "agent/base/parse.h"
+#include "agent/base/text.h"
+
+#define CGROUP_MAX (64U << 10)
+#define ENVIRONMENT_MAX (2U << 20)
+#define DEPTH_MAX 32
+
+/* A UID in a cgroup's name: 8-4-4-4-12, with _ for - under the systemd driver. */
+#define POD_UID_LENGTH 36
+
+/* A job's folder in Slurm 26.05: 's' and 13 characters. */
+#define SLUID_LENGTH 14
+
+static const char* endswith(const char *s, const char *suffix) {
+        size_t n = strlen(s), m = strlen(suffix);
+
+        return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
+}
+
+/* "/system.slice/slurmstepd.scope/job_27/step_0", "/system.slice/n1_slurmstepd.scope/…" (v2), "/slurm_n1/uid_1000/job_27/…"
+ * (v1), and in 26.05 a SLUID in the place of job_27. */
+static bool find_job(char *const *parts, size_t n, char *ret, size_t size) {
+        bool slurm = false;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *id = startswith(parts[i], "job_");
+                uint32_t number;
+
+                if (slurm && id && parse_u32(id, UINT32_MAX, &number) >= 0) {
+                        (void) snprintf(ret, size, "job %u", number);
+                        return true;
+                }
+                if (slurm && i + 1 < n && startswith(parts[i + 1], "step_") && strlen(parts[i]) == SLUID_LENGTH &&
+                    parts[i][0] == 's') {
+                        (void) snprintf(ret, size, "job %s", parts[i]);
+                        return true;
+                }
+                slurm = slurm || endswith(parts[i], "slurmstepd.scope") || streq(parts[i], "slurm") ||
+                        startswith(parts[i], "slurm_");
+        }
+        return false;
+}
+
+/* "/kubepods/burstable/pod<uid>/…", "/kubepods.slice/…/kubepods-burstable-pod<uid>.slice/…" and the like below kubelet's. */
+static bool find_pod(char *const *parts, size_t n, char *ret, size_t size) {
+        bool kubepods = false;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *pod = startswith(parts[i], "pod");
+                char uid[POD_UID_LENGTH + 1];
+
+                kubepods = kubepods || strstr(parts[i], "kubepods");
+                if (!pod) {
+                        pod = strstr(parts[i], "-pod");
+                        pod = pod ? pod + strlen("-pod") : NULL;
+                }
+                if (!kubepods || !pod || strspn(pod, "0123456789abcdef-_") != POD_UID_LENGTH)
+                        continue;
+
+                memcpy(uid, pod, POD_UID_LENGTH);
+                uid[POD_UID_LENGTH] = '\0';
+                for (char *c = uid; *c; c++)
+                        if (*c == '_')
+                                *c = '-';
+                (void) snprintf(ret, size, "pod %s", uid);
+                return true;
+        }
+        return false;
+}
+
+/* The first service or scope on the way down; below a user's manager, the user's own. */
+static bool find_unit(char *const *parts, size_t n, char *ret, size_t size) {
+        const char *kind = "unit";
+        char name[256];
+
+        for (size_t i = 0; i < n; i++) {
+                if (!endswith(parts[i], ".service") && !endswith(parts[i], ".scope"))
+                        continue;
+                text_escape(parts[i], name, sizeof name);
+                (void) snprintf(ret, size, "%.9s %.200s", kind, name);
+                if (!startswith(parts[i], "user@") || streq(kind, "user unit"))
+                        return true;
+                kind = "user unit";
+        }
+        return ret[0] != '\0';
+}
+
+/* One path, which is cut into pieces. */
+static void owner_from_path(char *path, bool systemd, char *ret, size_t size) {
+        char *parts[DEPTH_MAX], *rest = path, *part;
+        bool user = false;
+        size_t n = 0;
+
+        while (n < DEPTH_MAX && (part = strtok_r(rest, "/", &rest))) {
+                user = user || streq(part, "user.slice");
+                parts[n++] = part;
+        }
+        if (!user && (find_job(parts, n, ret, size) || find_pod(parts, n, ret, size)))
+                return;
+        if (systemd)
+                (void) find_unit(parts, n, ret, size);
+}
+
+void owner_from_cgroup(const char *text, char *ret, size_t size) {
+        CLEANUP(free_ptr) char *copy = strdup(text);
+        char *rest = copy, *line;
+
+        ret[0] = '\0';
+        while (copy && (line = strsep(&rest, "\n"))) {
+                char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+                char found[96] = "";
+                bool systemd;
+
+                if (!path)
+                        continue;
+                *path++ = '\0';
+                systemd = streq(controllers, ":") || streq(controllers, ":name=systemd");
+                owner_from_path(path, systemd, found, sizeof found);
+
+                /* A job or pod may stand in one hierarchy of several, and tells more than the unit in another. */
+                if (found[0] && (ret[0] == '\0' || startswith(found, "job ") || startswith(found, "pod ")))
+                        (void) snprintf(ret, size, "%s", found);
+                if (startswith(ret, "job ") || startswith(ret, "pod "))
+                        return;
+        }
+}
+
+/* The value of a variable, which ends with a NUL; NULL if there is none. */
+static const char* environment_get(const char *environment, size_t n, const char *name) {
+        const char *end = environment + n;
+        size_t length = strlen(name);
+
+        while (environment < end) {
+                size_t size = strnlen(environment, (size_t) (end - environment));
+
+                if (environment + size == end)
+                        return NULL; /* cut in the middle */
+                if (size > length && memcmp(environment, name, length) == 0 && environment[length] == '=')
+                        return environment + length + 1;
+                environment += size + 1;
+        }
+        return NULL;
+}
+
+void owner_from_environment(const char *environment, size_t n, uid_t uid, char *ret, size_t size) {
+        const char *job = environment_get(environment, n, "SLURM_JOB_ID");
+        const char *job_uid = environment_get(environment, n, "SLURM_JOB_UID");
+        uint32_t id, owner;
+
+        ret[0] = '\0';
+        if (job && job_uid && parse_u32(job, UINT32_MAX, &id) >= 0 && parse_u32(job_uid, UINT32_MAX, &owner) >= 0 &&
+            owner == uid)
+                (void) snprintf(ret, size, "job %u", id);
+}
+
+void owner_find(int process_dir_fd, uid_t uid, char *ret, size_t size) {
+        CLEANUP(free_ptr) char *cgroup = NULL, *environment = NULL;
+        char claim[32];
+        size_t n;
+
+        ret[0] = '\0';
+        if (file_read(process_dir_fd, "cgroup", CGROUP_MAX, &cgroup, NULL) >= 0)
+                owner_from_cgroup(cgroup, ret, size);
+        if (startswith(ret, "job ") || startswith(ret, "pod "))
+                return;
+
+        if (file_read(process_dir_fd, "environ", ENVIRONMENT_MAX, &environment, &n) < 0)
+                return;
+        owner_from_environment(environment, n, uid, claim, sizeof claim);
+        if (claim[0])
+                (void) snprintf(ret, size, "%s", claim);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The service's side of the protocol: one peer, gpuagentd, asks over the listening socket. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "agent/driver/worker.h"
+
+typedef struct Service Service;
+
+/* Listens on a socket, which stays the caller's. 0 · -errno. */
+int service_new(sd_event *event, Worker *worker, int listen_fd, Service **ret);
+Service* service_free(Service *service);
+
+DEFINE_CLEANUP(Service, service_free_ptr, service_free)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* One vendor operation: what the loop asks of a worker, and what the worker answers over its pipe. */
+#pragma once
+
+#include "agent/base/cleanup.h"
+#include "agent/base/sample.h"
+#include "agent/config/config.h"
+#include "agent/driver/protocol.h"
+#include "agent/driver/table.h"
+
+typedef enum TaskKind {
+        TASK_PROBE,
+        TASK_RESET,
+        TASK_HOLDERS,
+        _TASK_KIND_MAX,
+        _TASK_KIND_INVALID = -22,
+} TaskKind;
+
+typedef struct Task {
+        TaskKind kind;
+        const Config *config;
+        const GpuTable *table;  /* as the last probe left it; may be empty */
+        const char *record;     /* the file that names running processes, see record.h */
+        char **uuids;           /* valid, none twice; NULL or empty: all GPUs */
+        usec_t deadline_usec;   /* the worker is killed then */
+} Task;
+
+typedef enum AnswerError {
+        ANSWER_OK,
+        ANSWER_MISSING,
+        ANSWER_FAILED,
+        ANSWER_UNRESPONSIVE,
+        ANSWER_NO_SUCH_GPU,
+        _ANSWER_ERROR_MAX,
+        _ANSWER_ERROR_INVALID = -22,
+} AnswerError;
+
+typedef struct Answer {
+        TaskKind kind;
+        AnswerError error;
+        char message[256]; /* with an error: one line for people */
+        char warning[256]; /* something for the log that did not keep the task from being done, "" for none */
+        char driver_version[DRIVER_VERSION_SIZE];
+        bool complete; /* of a probe: these are all the GPUs of the tray */
+        size_t n;
+        size_t n_asked; /* the first so many are what was asked for, in that order; what follows came along */
+        union { /* by kind; owned */
+                GpuSample *samples;
+                GpuReset *resets;
+                GpuHolder *holders;
+                void *items;
+        };
+} Answer;
+
+/* "probe", "reset" or "search for processes", for messages. NULL for a value out of range. */
+const char* task_kind_to_string(TaskKind kind);
+TaskKind task_kind_from_string(const char *s);
+
+/* Makes it an error with that message, which is cut and escaped. What it held is freed. */
+void answer_fail(Answer *answer, AnswerError error, const char *format, ...) PRINTF_FORMAT(3, 4);
+void answer_warn(Answer *answer, const char *format, ...) PRINTF_FORMAT(2, 3);
+void answer_done(Answer *answer);
+
+/* As bytes on a pipe, and back. The reader believes nothing about them.
+ * 0 · -EBADMSG not what a worker sends for this kind · -ENOMEM · -errno of write. */
+int answer_write(const Answer *answer, int fd);
+int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret);
+
+/* No answer of this kind is longer. */
+size_t answer_size_max(TaskKind kind);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What runs inside a worker. Everything here may hang for good or be killed at any point; nothing here logs. */
+#pragma once
+
+#include "agent/driver/nvml.h"
+#include "agent/driver/task.h"
+
+/* Does the task. The answer is always filled in: what went wrong is in it. */
+void vendor_run(const Task *task, Answer *answer);
+
+/* Gives up the capabilities that this kind of task has no use for, for itself and for what it executes. 0 · -errno. */
+int vendor_drop_capabilities(TaskKind kind);
+
+/* One concern each; the module is there when these are called. */
+void probe_run(const Task *task, Answer *answer);
+void reset_run(const Task *task, Answer *answer);
+void holders_run(const Task *task, Answer *answer);
+
+/* Opens NVML for a task. 0 · -errno, and the answer says what is wrong. */
+int vendor_open(const Task *task, Answer *answer, Nvml **ret);
