@@ -14,8 +14,8 @@
 #define PARTITIONS_SIZE_MAX (4U << 20)
 
 int partitions_save(const Tray *tray) {
+        CLEANUP(free_ptr) char *text = NULL; /* freed after the stream, which still writes to it when it is closed */
         CLEANUP(file_close) FILE *file = NULL;
-        CLEANUP(free_ptr) char *text = NULL;
         size_t size;
 
         file = open_memstream(&text, &size);
