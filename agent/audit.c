@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "agent/base/text.h"
+#include "agent/gpu-table.h"
+#include "agent/journal.h"
+#include "agent/log/message-ids.h"
+#include "dbus/bus-error.h"
+
+/* What was last said of a GPU. */
+typedef struct AuditGpu {
+        const Gpu *gpu;
+        GpuState state;
+        int32_t recovery_action;
+        uint32_t xid;
+        bool had_clique; /* before the reset that runs */
+        uint32_t clique_id;
+        char cluster_uuid[sizeof(((GpuSample *) NULL)->cluster_uuid)];
+} AuditGpu;
+
+struct Audit {
+        Manager *manager;
+        DriverState driver_state;
+        GpuTable gpus; /* of AuditGpu */
+};
+
+static bool has_clique(const GpuSample *sample) {
+        return sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status == 0 &&
+                        sample->cluster_uuid[0] != '\0';
+}
+
+static int compare_index(const void *a, const void *b) {
+        const Gpu *x = *(const Gpu *const *) a, *y = *(const Gpu *const *) b;
+
+        return (x->sample.index > y->sample.index) - (x->sample.index < y->sample.index);
+}
+
+/* The request's GPUs, or those that failed, by index. Their number, and *ret (to be freed); 0 without
+ * memory. */
+static size_t collect_gpus(const Request *request, bool failed_only, const Gpu ***ret) {
+        const Gpu **gpus;
+        size_t n = 0;
+
+        gpus = calloc(request->n_items + 1, sizeof *gpus);
+        *ret = gpus;
+        if (!gpus)
+                return 0;
+        for (size_t i = 0; i < request->n_items; i++)
+                if (!failed_only || outcome_is_failure(request->items[i].outcome))
+                        gpus[n++] = request->items[i].gpu;
+        qsort(gpus, n, sizeof *gpus, compare_index);
+        return n;
+}
+
+static void print_indexes(FILE *file, const Gpu *const *gpus, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                (void) fprintf(file, "%s%u", i > 0 ? "," : "", gpus[i]->sample.index);
+}
+
+/* "26" of "slurm/26.0"; a tenant of another kind has no job. */
+static size_t job_of_tenant(const char *tenant, const char **ret) {
+        const char *job = tenant ? startswith(tenant, "slurm/") : NULL;
+
+        *ret = job;
+        return job ? strcspn(job, ".") : 0;
+}
+
+/* "job 26: GPUs 0,1 reset", "job 27: GPU reset of 0 failed: …", "GPUs 0,1 reset for pod/…" */
+static void print_request(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
+        const char *job;
+        size_t job_length = job_of_tenant(request->tenant, &job);
+
+        if (job)
+                (void) fprintf(file, "job %.*s: ", (int) job_length, job);
+        if (outcome_is_failure(request->outcome)) {
+                (void) fputs("GPU reset of ", file);
+                print_indexes(file, gpus, n);
+                (void) fputs(" failed", file);
+        } else {
+                (void) fputs("GPUs ", file);
+                print_indexes(file, gpus, n);
+                (void) fputs(request->skipped ? " not reset" : " reset", file);
+        }
+        if (request->tenant && !job)
+                (void) fprintf(file, " for %s", request->tenant);
+        if (request->reason)
+                (void) fprintf(file, " (%s)", request->reason);
+        if (outcome_is_failure(request->outcome))
+                (void) fprintf(file, ": %s",
+                                request->message ? request->message : outcome_to_string(request->outcome));
+        else if (request->skipped)
+                (void) fputs(": handover.reset is off", file);
+}
+
+static void add_message(JournalEntry *entry, const Request *request, const Gpu *const *gpus, size_t n) {
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t size = 0;
+        FILE *file;
+
+        file = open_memstream(&text, &size);
+        if (!file) {
+                entry->error = -ENOMEM;
+                return;
+        }
+        print_request(file, request, gpus, n);
+        if (fclose(file) != 0) {
+                entry->error = -ENOMEM;
+                return;
+        }
+        journal_add(entry, "MESSAGE", text);
+}
+
+static void on_request_finished(const Request *request, void *userdata) {
+        CLEANUP(free_ptr) const Gpu **gpus = NULL;
+        bool failed = outcome_is_failure(request->outcome);
+        JournalEntry entry;
+        size_t n;
+
+        if ((request->kind != REQUEST_RESET && request->kind != REQUEST_RELEASE) || request->n_items == 0)
+                return;
+        n = collect_gpus(request, failed, &gpus);
+
+        journal_begin(&entry,
+                        failed                             ? MESSAGE_ID_HANDOVER_FAILED
+                                        : request->skipped ? MESSAGE_ID_HANDOVER_OFF
+                                                           : MESSAGE_ID_HANDOVER_DONE,
+                        failed ? LOG_ERR : LOG_INFO,
+                        request->identifier ? request->identifier : AUDIT_IDENTIFIER);
+        add_message(&entry, request, gpus, n);
+        journal_add(&entry, "GPUAGENT_TENANT", request->tenant ? request->tenant : "");
+        for (size_t i = 0; i < n; i++)
+                journal_add(&entry, "GPUAGENT_GPU", gpus[i]->sample.uuid);
+        journal_add(&entry, "GPUAGENT_RESULT",
+                        failed                             ? bus_error_short_name(request->outcome)
+                                        : request->skipped ? "skipped"
+                                                           : outcome_to_string(request->outcome));
+        journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
+                        (unsigned long) (request->finished_usec - request->started_usec));
+        journal_send(&entry);
+}
+
+static void say_of_gpu(const Gpu *gpu, const char *message_id, int priority, const char *result,
+                const char *text, const char *why) {
+        JournalEntry entry;
+
+        journal_begin(&entry, message_id, priority, AUDIT_IDENTIFIER);
+        journal_add_format(&entry, "MESSAGE", "GPU %u %s%s%s", gpu->sample.index, text,
+                        why[0] != '\0' ? ": " : "", why);
+        journal_add(&entry, "GPUAGENT_GPU", gpu->sample.uuid);
+        if (result)
+                journal_add(&entry, "GPUAGENT_RESULT", result);
+        journal_send(&entry);
+}
+
+static void say_state(const Gpu *gpu, GpuState state) {
+        if (state == GPU_STATE_LOST)
+                say_of_gpu(gpu, MESSAGE_ID_GPU_LOST, LOG_ERR, NULL, "is lost", gpu->reason);
+        if (state == GPU_STATE_QUARANTINED)
+                say_of_gpu(gpu, MESSAGE_ID_GPU_QUARANTINED, LOG_ERR,
+                                gpu->last_reset.realtime_usec > 0
+                                                ? bus_error_short_name(gpu->last_reset.outcome)
+                                                : NULL,
+                                "is quarantined", gpu->reason);
+}
+
+static bool needs_reboot(int32_t action) {
+        return action == RECOVERY_NODE_REBOOT || action >= RECOVERY_BUS_RESET;
+}
+
+static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
+        Audit *audit = userdata;
+        GpuState state = gpu_state(gpu);
+        char text[32];
+        AuditGpu *last;
+
+        last = gpu_table_get(&audit->gpus, gpu);
+        if (!last)
+                return; /* no memory: the state itself is published all the same */
+
+        if (state != last->state) {
+                last->state = state;
+                say_state(gpu, state);
+        }
+        if (gpu->sample.recovery_action != last->recovery_action) {
+                last->recovery_action = gpu->sample.recovery_action;
+                recovery_action_format(gpu->sample.recovery_action, text, sizeof text);
+                if (needs_reboot(gpu->sample.recovery_action))
+                        say_of_gpu(gpu, MESSAGE_ID_GPU_NEEDS_REBOOT, LOG_ERR, text,
+                                        "needs more than a reset; the driver asks for", text);
+        }
+        if (gpu->last_xid != last->xid) {
+                last->xid = gpu->last_xid;
+                (void) snprintf(text, sizeof text, "%u", gpu->last_xid);
+                say_of_gpu(gpu, MESSAGE_ID_XID, LOG_WARNING, text, "had an Xid", text);
+        }
+}
+
+static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
+        Audit *audit = userdata;
+        AuditGpu *last;
+
+        last = gpu_table_get(&audit->gpus, gpu);
+        if (!last)
+                return;
+        last->had_clique = has_clique(&gpu->sample);
+        last->clique_id = gpu->sample.clique_id;
+        memcpy(last->cluster_uuid, gpu->sample.cluster_uuid, sizeof last->cluster_uuid);
+}
+
+static void on_reset_finished(
+                Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata) {
+        const GpuSample *sample = &gpu->sample;
+        Audit *audit = userdata;
+        const AuditGpu *last;
+        char text[64];
+
+        last = gpu_table_find(&audit->gpus, gpu);
+        if (!last || !last->had_clique || !has_clique(sample) ||
+                        (last->clique_id == sample->clique_id &&
+                                        streq(last->cluster_uuid, sample->cluster_uuid)))
+                return;
+        (void) snprintf(text, sizeof text, "%s.%u", sample->cluster_uuid, sample->clique_id);
+        say_of_gpu(gpu, MESSAGE_ID_CLIQUE_CHANGED, LOG_NOTICE, text, "is in another clique after its reset",
+                        text);
+}
+
+static void on_manager_changed(uint32_t changes, void *userdata) {
+        Audit *audit = userdata;
+        DriverState state = manager_driver_state(audit->manager);
+        const char *error = manager_driver_error(audit->manager);
+        JournalEntry entry;
+
+        if (state == audit->driver_state)
+                return;
+        audit->driver_state = state;
+
+        journal_begin(&entry, MESSAGE_ID_DRIVER_STATE, state == DRIVER_OK ? LOG_INFO : LOG_WARNING,
+                        AUDIT_IDENTIFIER);
+        journal_add_format(&entry, "MESSAGE", "The GPU driver is %s%s%s", driver_state_to_string(state),
+                        error[0] != '\0' ? ": " : "", error);
+        journal_add(&entry, "GPUAGENT_RESULT", driver_state_to_string(state));
+        journal_send(&entry);
+}
+
+int audit_new(Manager *manager, Audit **ret) {
+        CLEANUP(audit_free_ptr) Audit *audit = NULL;
+        ManagerObserver observer = {
+                .on_gpu_changed = on_gpu_changed,
+                .on_manager_changed = on_manager_changed,
+                .on_reset_started = on_reset_started,
+                .on_reset_finished = on_reset_finished,
+                .on_request_finished = on_request_finished,
+        };
+        int r;
+
+        audit = calloc(1, sizeof *audit);
+        if (!audit)
+                return -ENOMEM;
+        audit->manager = manager;
+        audit->driver_state = manager_driver_state(manager);
+        audit->gpus.entry_size = sizeof(AuditGpu);
+
+        observer.userdata = audit;
+        r = manager_add_observer(manager, &observer);
+        if (r < 0)
+                return r;
+
+        *ret = take_ptr(&audit);
+        return 0;
+}
+
+Audit* audit_free(Audit *audit) {
+        if (!audit)
+                return NULL;
+        gpu_table_done(&audit->gpus);
+        free(audit);
+        return NULL;
+}
