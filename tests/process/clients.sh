@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# What gpuagentctl prints for programs, who may call what, the monitor, and the reset at boot.
+. "$(dirname "$0")/lib.sh"
+config='driver: {poll-interval: 500ms}'
+in_tray
+
+as() { setpriv --reuid="$1" --regid="$1" --init-groups "${@:2}"; }
+nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+
+is "each GPU is an object" "$(gpuagentctl list --json=short | jq -rc '[length, (.[0] | keys_unsorted | join(","))] | join(" ")')" \
+        "4 tray,gpu,uuid,partition,clique,reset,nvlinks,health,state,tenant"
+is "numbers are numbers, nothing is null" "$(gpuagentctl list --json=short | jq -rc '.[0] | [.gpu, .clique, .reset, .tenant]')" \
+        '[0,1,null,null]'
+is "pretty is the same, in lines" "$(gpuagentctl list --json=pretty | jq -c .)" "$(gpuagentctl list --json=short | jq -c .)"
+holds "a table has a head" eval 'gpuagentctl list | head -n 1 | grep -q ^TRAY'
+is "or none" "$(gpuagentctl list --no-legend | wc -l)" 4
+exits 0 "the status of a tray" gpuagentctl status
+exits 0 "of a GPU" gpuagentctl status 0
+hold 2
+is "processes are listed" "$(gpuagentctl ps --json=short | jq -rc '.[] | [.gpu, .pid, .user, .command]')" "[2,$holder,\"root\",\"holder\"]"
+release
+
+exits 0 "nobody may look" nobody "$(command -v gpuagentctl)" list
+before=$(true_resets 0)
+exits 4 "but not reset" nobody "$(command -v gpuagentctl)" reset -i 0
+is "and nothing happens" "$(true_resets 0)" "$before"
+exits 4 "nor see who holds the GPUs" nobody "$(command -v gpuagentctl)" ps
+exits 0 "nobody gets to know what is clean" nobody "$(command -v gpuagentctl)" verify
+exits 0 "a member of the group may reset" as operator "$(command -v gpuagentctl)" reset -i 0
+is "and it is done" "$(true_resets 0)" $((before + 1))
+
+gpuagentctl monitor --json=short >/run/tray/monitor &
+monitor=$!
+sleep 0.5
+gpuagentctl --quiet reset -i 1
+sleep 0.3
+kill $monitor
+wait $monitor 2>/dev/null
+is "the monitor tells of a reset from its start to its end" \
+        "$(jq -r 'select(.gpu == 1) | .signal' /run/tray/monitor | grep ^Reset | tr '\n' ' ')" "ResetStarted ResetFinished "
+holds "each line is an object" jq -e . /run/tray/monitor
+
+before=$(true_resets 0)
+exits 0 "a second reset at boot" gpuagentctl boot-reset
+is "does nothing" "$(true_resets 0)" "$before"
+stop_service gpuagentd
+rm /run/gpuagent/state
+start_agent
+is "after a boot nothing is known to be clean" "$(states)" "unknown unknown unknown unknown"
+exits 0 "the reset at boot" gpuagentctl boot-reset
+is "makes it so" "$(states)" "clean clean clean clean"
+finish
