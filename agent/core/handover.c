@@ -185,12 +185,13 @@ static void handover_judge_probe(Handover *handover, bool listed, usec_t now_use
 static void handover_judge_settle(Handover *handover, bool listed, usec_t now_usec) {
         usec_t deadline = usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec);
         const Gpu *gpu = handover->gpu;
-        bool back = listed && !gpu->sample.error[0], settled = back && gpu_fabric_settled(gpu);
+        bool back = listed && !gpu->sample.lost && !gpu->sample.error[0], settled = back && gpu_fabric_settled(gpu);
         char why[GPU_REASON_SIZE];
 
         if (!back && now_usec >= deadline)
                 handover_end(handover, OUTCOME_RESET_FAILED, now_usec, "did not come back after its reset: %s",
-                             listed ? gpu->sample.error : "gone from the driver's list");
+                             !listed ? "gone from the driver's list" :
+                             gpu->sample.error[0] ? gpu->sample.error : "GPU is lost");
         else if (!settled && now_usec < deadline)
                 handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
         else if (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0)

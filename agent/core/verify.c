@@ -34,14 +34,16 @@ static size_t add_sample_reasons(const Gpu *gpu, const Config *config, char *tex
         const GpuSample *sample = &gpu->sample;
         uint32_t links = config->handover.expected_nvlinks;
 
-        if (sample->error[0])
-                add_reason(text, size, &used, "does not answer: %s", sample->error);
+        if (sample->lost || sample->error[0])
+                add_reason(text, size, &used, "does not answer: %s", sample->error[0] ? sample->error : "GPU is lost");
         else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
                 char action[32];
 
                 recovery_action_format(sample->recovery_action, action, sizeof action);
                 add_reason(text, size, &used, "needs the recovery action %s", action);
-        } else {
+        } else if (sample->reset_required) /* the only sign of a driver that knows no recovery action */
+                add_reason(text, size, &used, "needs another reset");
+        else {
                 verify_clique(gpu, text, size, &used);
                 if (links > 0 && sample->n_links_active != links)
                         add_reason(text, size, &used, "has %u of the expected %u NVLinks", sample->n_links_active,
