@@ -34,6 +34,7 @@ busctl call org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager Refresh 'a{sv}' 0
 is "nor one of a driver service that was started anew" "$(stuck | wc -l)" 1
 
 gpuagent-emulate hang off
+# shellcheck disable=SC2154 # coproc sets it
 kill "$hang_fs_PID"
 eventually 6 "it heals by itself once the driver lets go" driver_is ok
 exits 0 "a reset works again" gpuagentctl reset
