@@ -5,19 +5,20 @@
 #pragma once
 
 /* Every GPU of a request was reset and verified.
- * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT=done, GPUAGENT_DURATION_USEC */
+ * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
 
 /* Some GPU of a request is not clean; MESSAGE names each and why.
- * GPUAGENT_TENANT, GPUAGENT_GPU+ (those that failed), GPUAGENT_RESULT (as in ResetFinished, "busy"),
+ * GPUAGENT_TENANT, GPUAGENT_GPU+ (those that failed), GPUAGENT_RESULT (the error's short name, "Busy"),
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
 
-/* A request came while handover.reset is false: nothing was reset. GPUAGENT_TENANT, GPUAGENT_GPU+ */
+/* A request came while handover.reset is false: nothing was reset.
+ * GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
 
 /* A reset or the verification after it failed; only a later verified reset lifts this. GPUAGENT_GPU,
- * GPUAGENT_RESULT */
+ * GPUAGENT_RESULT (the error's short name; not where the quarantine is from before a restart) */
 #define MESSAGE_ID_GPU_QUARANTINED "45b92be951924883a069b76c842410ba"
 
 /* The GPU fell off the bus, or is not in the tray any more. GPUAGENT_GPU */
