@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/driver/protocol.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "agent/base/cleanup.h"
-#include "agent/base/text.h"
+#include "agent/driver/protocol.h"
 
 #define UUID_0 "GPU-81477906-d580-de42-e868-ff62e9ef4317"
 #define UUID_1 "GPU-8147ef90-7f0c-fc1e-c070-d80c4a3d939f"

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "agent/base/cleanup.h"
+#include "agent/driver/owner.h"
+
+#define POD "a1b2c3d4-0000-1111-2222-333344445555"
+#define POD_UNDERSCORES "a1b2c3d4_0000_1111_2222_333344445555"
+
+static void test_a_cgroup_tells_whose_process_it_is(void **state) {
+        static const struct {
+                const char *cgroup;
+                const char *owner;
+        } cases[] = {
+                { "0::/system.slice/slurmstepd.scope/job_27/step_0/user/task_0\n", "job 27" },
+                { "0::/system.slice/n1_slurmstepd.scope/job_27/step_batch/slurm\n", "job 27" },
+                { "4:memory:/slurm_n1/uid_1000/job_5/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service\n", "job 5" },
+                { "1:name=systemd:/system.slice/slurmd.service\n4:memory:/slurm/uid_1000/job_5/step_0\n", "job 5" },
+                { "0::/system.slice/slurmstepd.scope/s0123456789abc/step_0/user\n", "job s0123456789abc" },
+                { "0::/kubepods/burstable/pod" POD "/0123abc\n", "pod " POD },
+                { "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" POD_UNDERSCORES ".slice/"
+                  "cri-containerd-0123.scope\n", "pod " POD },
+                { "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_UNDERSCORES ".slice/crio-1.scope\n",
+                  "pod " POD },
+                { "0::/user.slice/user-1000.slice/session-3.scope\n", "unit session-3.scope" },
+                { "0::/system.slice/nvidia-persistenced.service\n", "unit nvidia-persistenced.service" },
+                { "0::/system.slice/system-getty.slice/getty@tty1.service\n", "unit getty@tty1.service" },
+                { "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n",
+                  "user unit jupyter.service" },
+                { "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", "user unit init.scope" },
+                { "0::/user.slice/user-1000.slice/user@1000.service\n", "unit user@1000.service" },
+                { "3:cpu:/\n1:name=systemd:/system.slice/x.service\n0::/\n", "unit x.service" },
+                { "0::/machine.slice/tray.scope/system.slice/slurmstepd.scope/job_1/step_0\n", "job 1" },
+                { "0::/\n", "" },
+                { "", "" },
+                { "nonsense", "" },
+                { ":::::\n", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char owner[96];
+
+                owner_from_cgroup(cases[i].cgroup, owner, sizeof owner);
+                assert_string_equal(owner, cases[i].owner);
+        }
+}
+
+static void test_a_users_own_cgroup_cannot_pass_for_a_job_or_pod(void **state) {
+        char owner[96];
+
+        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/step_0\n", owner,
+                          sizeof owner);
+        assert_string_equal(owner, "user unit slurmstepd.scope");
+        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/kubepods/pod" POD "\n", owner, sizeof owner);
+        assert_string_equal(owner, "unit user@1000.service");
+}
+
+static void test_a_folder_called_job_outside_of_slurm_is_none(void **state) {
+        char owner[96];
+
+        owner_from_cgroup("0::/system.slice/build.service/job_7/step_0\n", owner, sizeof owner);
+        assert_string_equal(owner, "unit build.service");
+        owner_from_cgroup("0::/system.slice/slurmstepd.scope/job_x/step_0\n", owner, sizeof owner);
+        assert_string_equal(owner, "unit slurmstepd.scope");
+}
+
+static void test_a_hostile_unit_name_is_escaped_and_cut(void **state) {
+        char cgroup[600] = "0::/", owner[96];
+
+        memset(cgroup + 4, '\xff', 400);
+        (void) strcpy(cgroup + 404, ".scope\n");
+        owner_from_cgroup(cgroup, owner, sizeof owner);
+        assert_int_equal(strlen(owner), sizeof owner - 1);
+        assert_memory_equal(owner, "unit \\xff\\xff", 13);
+}
+
+static void test_a_job_is_claimed_with_its_own_uid(void **state) {
+        static const char claim[] = "PATH=/bin\0SLURM_JOB_ID=27\0XSLURM_JOB_UID=1\0SLURM_JOB_UID=1000";
+        static const char torn[] = "SLURM_JOB_UID=1000\0SLURM_JOB_ID=27";
+        char owner[96];
+
+        owner_from_environment(claim, sizeof claim, 1000, owner, sizeof owner);
+        assert_string_equal(owner, "job 27");
+        owner_from_environment(claim, sizeof claim, 0, owner, sizeof owner);
+        assert_string_equal(owner, "");
+        owner_from_environment(torn, sizeof torn - 2, 1000, owner, sizeof owner);
+        assert_string_equal(owner, "");
+        owner_from_environment("", 0, 1000, owner, sizeof owner);
+        assert_string_equal(owner, "");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_cgroup_tells_whose_process_it_is),
+                cmocka_unit_test(test_a_users_own_cgroup_cannot_pass_for_a_job_or_pod),
+                cmocka_unit_test(test_a_folder_called_job_outside_of_slurm_is_none),
+                cmocka_unit_test(test_a_hostile_unit_name_is_escaped_and_cut),
+                cmocka_unit_test(test_a_job_is_claimed_with_its_own_uid),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
