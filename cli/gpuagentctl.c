@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl: reads the command line and runs one verb. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "cli/options.h"
+#include "cli/print.h"
+
+static const Verb verbs[] = {
+        { "list", "[TRAY...]", -1, OPTION_JSON | OPTION_LEGEND | OPTION_WATCH, verb_list },
+        { "status", "[GPU...]", -1, OPTION_JSON, verb_status },
+        { "reset", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT, verb_reset },
+        { "verify", "", 0, OPTION_ID, verb_verify },
+        { "ps", "", 0, OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
+        { "clique", "", 0, OPTION_JSON | OPTION_LEGEND, verb_clique },
+        { "partition", "[list]", 1, OPTION_JSON | OPTION_LEGEND, verb_partition },
+        { "monitor", "", 0, OPTION_JSON, verb_monitor },
+        { "metrics", "", 0, 0, verb_metrics },
+        { "reload", "", 0, 0, verb_reload },
+};
+
+typedef enum LongOption {
+        LONG_JSON = 256,
+        LONG_JOB,
+        LONG_TENANT,
+        LONG_TIMEOUT,
+        LONG_NO_LEGEND,
+        LONG_NO_WAIT,
+        LONG_WATCH,
+        LONG_CONFIG,
+        LONG_VERSION,
+} LongOption;
+
+static const struct option long_options[] = {
+        { "json", required_argument, NULL, LONG_JSON },
+        { "id", required_argument, NULL, 'i' },
+        { "job", required_argument, NULL, LONG_JOB },
+        { "tenant", required_argument, NULL, LONG_TENANT },
+        { "timeout", required_argument, NULL, LONG_TIMEOUT },
+        { "identifier", required_argument, NULL, 't' },
+        { "no-legend", no_argument, NULL, LONG_NO_LEGEND },
+        { "no-wait", no_argument, NULL, LONG_NO_WAIT },
+        { "watch", no_argument, NULL, LONG_WATCH },
+        { "quiet", no_argument, NULL, 'q' },
+        { "config", required_argument, NULL, LONG_CONFIG },
+        { "version", no_argument, NULL, LONG_VERSION },
+        { "help", no_argument, NULL, 'h' },
+        {},
+};
+
+static void print_help(void) {
+        (void) puts("gpuagentctl [OPTION...] [VERB] [ARGUMENT...]\n"
+                    "\n"
+                    "Shows the GPUs of this tray and hands them over from one tenant to the next.\n"
+                    "\n"
+                    "  list [--watch]         one line a GPU (the default)\n"
+                    "  status [GPU...]        what is wrong, since when, and what cures it\n"
+                    "  reset [-i LIST]        reset and verify GPUs\n"
+                    "  verify [-i LIST]       whether GPUs are clean\n"
+                    "  ps [-i LIST]           who holds the GPUs\n"
+                    "  clique                 cliques and their GPUs\n"
+                    "  partition [list]       partitions and their GPUs\n"
+                    "  monitor                changes as they come\n"
+                    "  metrics                metrics in Prometheus' text format\n"
+                    "  reload                 have gpuagentd read its configuration anew\n"
+                    "  boot-reset             reset what was not reset in this boot\n"
+                    "  slurm-epilog           the handover after a Slurm job\n"
+                    "\n"
+                    "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"
+                    "      --job ID[.N]       the tenant is this Slurm job, N times restarted\n"
+                    "      --tenant TENANT    the tenant, such as slurm/27.0\n"
+                    "      --timeout SEC      give up after this long\n"
+                    "      --no-wait          return once the reset is asked for\n"
+                    "  -t, --identifier ID    have the outcome logged under this syslog identifier\n"
+                    "      --json MODE        short or pretty, for programs\n"
+                    "      --no-legend        no column names\n"
+                    "  -q, --quiet            print errors only\n"
+                    "      --version          print the version\n"
+                    "  -h, --help             print this\n"
+                    "\n"
+                    "See gpuagentctl(1).");
+}
+
+static int set_output(Options *options, const char *mode) {
+        if (streq(mode, "short"))
+                options->output = OUTPUT_JSON_SHORT;
+        else if (streq(mode, "pretty"))
+                options->output = OUTPUT_JSON_PRETTY;
+        else
+                return fail(CLI_USAGE, "--json=%s: the modes are short and pretty", mode);
+        options->given |= OPTION_JSON;
+        return CLI_DONE;
+}
+
+static int set_tenant(Options *options, const char *tenant) {
+        if (!tenant_is_valid(tenant))
+                return fail(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
+        (void) snprintf(options->tenant, sizeof options->tenant, "%s", tenant);
+        options->given |= OPTION_TENANT;
+        return CLI_DONE;
+}
+
+/* "27.1", or "27" for one that was never restarted. */
+static int set_job(Options *options, const char *job) {
+        CLEANUP(free_ptr) char *id = strdup(job);
+        char tenant[TENANT_MAX + 1];
+        uint32_t id_number, restarts = 0;
+        char *dot;
+        int r;
+
+        if (!id)
+                return fail(CLI_FAILED, "out of memory");
+        dot = strchr(id, '.');
+        if (dot)
+                *dot = '\0';
+        r = parse_u32(id, UINT32_MAX, &id_number);
+        if (r >= 0 && dot)
+                r = parse_u32(dot + 1, UINT32_MAX, &restarts);
+        if (r < 0)
+                return fail(CLI_USAGE, "'%s' is no job, such as 27 or 27.1", job);
+        (void) snprintf(tenant, sizeof tenant, "slurm/%u.%u", id_number, restarts);
+        return set_tenant(options, tenant);
+}
+
+static int set_timeout(Options *options, const char *timeout) {
+        if (parse_duration(timeout, &options->timeout_usec) < 0 || options->timeout_usec == 0)
+                return fail(CLI_USAGE, "--timeout=%s: give seconds, more than 0", timeout);
+        return CLI_DONE;
+}
+
+static int set_identifier(Options *options, const char *identifier) {
+        if (!identifier_is_valid(identifier))
+                return fail(CLI_USAGE, "'%s' is no syslog identifier", identifier);
+        options->identifier = identifier;
+        options->given |= OPTION_IDENTIFIER;
+        return CLI_DONE;
+}
+
+static int set_option(Options *options, int option, const char *argument) {
+        switch (option) {
+        case LONG_JSON:
+                return set_output(options, argument);
+        case 'i':
+                options->ids = argument;
+                options->given |= OPTION_ID;
+                return CLI_DONE;
+        case LONG_JOB:
+                return set_job(options, argument);
+        case LONG_TENANT:
+                return set_tenant(options, argument);
+        case LONG_TIMEOUT:
+                return set_timeout(options, argument);
+        case 't':
+                return set_identifier(options, argument);
+        case LONG_NO_LEGEND:
+                options->legend = false;
+                options->given |= OPTION_LEGEND;
+                return CLI_DONE;
+        case LONG_NO_WAIT:
+                options->wait = false;
+                options->given |= OPTION_NO_WAIT;
+                return CLI_DONE;
+        case LONG_WATCH:
+                options->watch = true;
+                options->given |= OPTION_WATCH;
+                return CLI_DONE;
+        case 'q':
+                options->quiet = true;
+                return CLI_DONE;
+        case LONG_CONFIG:
+                options->config_path = argument;
+                return CLI_DONE;
+        }
+        return CLI_USAGE; /* getopt_long() has said what is wrong */
+}
+
+/* The name of the option behind a flag that a verb does not take. */
+static const char* option_name(uint32_t flag) {
+        static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t", "--no-wait", "--watch" };
+
+        return names[__builtin_ctz(flag)];
+}
+
+static int run_verb(const Options *options, int argc, char **argv) {
+        static char *const fallback[] = { (char *) "list", NULL };
+        const char *name = argc > 0 ? argv[0] : fallback[0];
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                const Verb *verb = &verbs[i];
+                uint32_t wrong = options->given & ~verb->options;
+
+                if (!streq(name, verb->name))
+                        continue;
+                if (wrong != 0)
+                        return fail(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
+                if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
+                        return fail(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
+                                    verb->arguments[0] ? " " : "", verb->arguments);
+                return argc > 0 ? verb->run(options, argc, argv) : verb->run(options, 1, (char **) fallback);
+        }
+        return fail(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
+}
+
+/* What is printed into a full disk or a closed pipe is not done. */
+static int finish(int exit_code) {
+        bool failed = ferror(stdout);
+
+        if (fclose(stdout) != 0)
+                failed = true;
+        if (failed && exit_code == CLI_DONE)
+                return fail(CLI_FAILED, "cannot write the output");
+        return exit_code;
+}
+
+int main(int argc, char **argv) {
+        Options options = { .legend = true, .wait = true };
+        int option;
+
+        while ((option = getopt_long(argc, argv, "i:t:qh", long_options, NULL)) >= 0) {
+                int r;
+
+                if (option == 'h') {
+                        print_help();
+                        return finish(CLI_DONE);
+                }
+                if (option == LONG_VERSION) {
+                        (void) puts("gpuagentctl " VERSION);
+                        return finish(CLI_DONE);
+                }
+                r = set_option(&options, option, optarg);
+                if (r != CLI_DONE)
+                        return r;
+        }
+
+        return finish(run_verb(&options, argc - optind, argv + optind));
+}

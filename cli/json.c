@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "agent/base/sample.h"
+
+json_object* json_string(const char *s) {
+        return s && s[0] != '\0' ? json_object_new_string(s) : NULL;
+}
+
+json_object* json_u32(uint32_t value) {
+        return value == UNKNOWN_U32 ? NULL : json_object_new_uint64(value);
+}
+
+json_object* json_u64(uint64_t value) {
+        return value == UNKNOWN_U64 ? NULL : json_object_new_uint64(value);
+}
+
+int json_set(json_object *object, const char *key, json_object *value) {
+        if (!object || json_object_object_add(object, key, value) < 0) {
+                (void) json_object_put(value);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+int json_print(json_object *object, OutputMode mode) {
+        int flags = mode == OUTPUT_JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN;
+        const char *text;
+
+        text = json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+        if (!text)
+                return -ENOMEM;
+        (void) puts(text); /* main() looks at the stream's errors when it closes it */
+        return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line, once it is read, and what a verb is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/parse.h"
+
+typedef enum OutputMode {
+        OUTPUT_TABLE,
+        OUTPUT_JSON_SHORT,
+        OUTPUT_JSON_PRETTY,
+} OutputMode;
+
+/* Which options a verb takes; any other is wrong usage. --help, --version, --timeout, --quiet and --config fit every verb. */
+typedef enum OptionFlag {
+        OPTION_JSON = 1 << 0,
+        OPTION_LEGEND = 1 << 1,
+        OPTION_ID = 1 << 2,
+        OPTION_TENANT = 1 << 3, /* --tenant and --job */
+        OPTION_IDENTIFIER = 1 << 4,
+        OPTION_NO_WAIT = 1 << 5,
+        OPTION_WATCH = 1 << 6,
+} OptionFlag;
+
+typedef struct Options {
+        uint32_t given; /* OptionFlag */
+        OutputMode output;
+        bool legend;
+        bool quiet;
+        bool wait;
+        bool watch;
+        const char *ids;        /* -i as it was written; NULL: all GPUs */
+        char tenant[TENANT_MAX + 1]; /* "" for none */
+        const char *identifier; /* NULL for none */
+        usec_t timeout_usec;    /* 0: the verb's own */
+        const char *config_path; /* NULL: the usual files */
+} Options;
+
+/* Verbs return a CliExit. argv[0] is the verb's name, the rest its arguments. */
+typedef struct Verb {
+        const char *name;
+        const char *arguments; /* for the usage line, "" for none */
+        int max_arguments;     /* -1: any number */
+        uint32_t options;      /* OptionFlag */
+        int (*run)(const Options *options, int argc, char **argv);
+} Verb;
+
+int verb_list(const Options *options, int argc, char **argv);
+int verb_status(const Options *options, int argc, char **argv);
+int verb_reset(const Options *options, int argc, char **argv);
+int verb_verify(const Options *options, int argc, char **argv);
+int verb_ps(const Options *options, int argc, char **argv);
+int verb_clique(const Options *options, int argc, char **argv);
+int verb_partition(const Options *options, int argc, char **argv);
+int verb_monitor(const Options *options, int argc, char **argv);
+int verb_metrics(const Options *options, int argc, char **argv);
+int verb_reload(const Options *options, int argc, char **argv);
+int verb_boot_reset(const Options *options, int argc, char **argv);
+int verb_slurm_epilog(const Options *options, int argc, char **argv);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/processes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void process_list_done(ProcessList *list) {
+        free(list->processes);
+        sd_bus_message_unref(list->reply);
+        *list = (ProcessList) {};
+}
+
+static int list_append(ProcessList *list, const Tray *tray, size_t *room) {
+        ProcessView process;
+        int r;
+
+        r = sd_bus_message_read(list->reply, "(ouussst)", &process.path, &process.pid, &process.uid, &process.user,
+                                &process.command, &process.where, &process.used_bytes);
+        if (r <= 0)
+                return r;
+        process.gpu = tray_gpu_by_path(tray, process.path);
+
+        if (list->n_processes == *room) {
+                size_t more = *room == 0 ? 16 : *room * 2;
+                ProcessView *larger = reallocarray(list->processes, more, sizeof *larger);
+
+                if (!larger)
+                        return -ENOMEM;
+                list->processes = larger;
+                *room = more;
+        }
+        list->processes[list->n_processes++] = process;
+        return 1;
+}
+
+int process_list_read(Client *client, const Tray *tray, char **ids, const Options *options, ProcessList *ret,
+                      Failure *failure) {
+        CLEANUP(process_list_done) ProcessList list = {};
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        size_t room = 0;
+        int r;
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "ListProcesses", &message);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for processes");
+        r = client_call(client, message, request_timeout(options), &list.reply, failure);
+        if (r < 0)
+                return r;
+
+        r = sd_bus_message_enter_container(list.reply, 'a', "(ouussst)");
+        while (r > 0)
+                r = list_append(&list, tray, &room);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot read what gpuagentd says");
+
+        *ret = list;
+        list = (ProcessList) {};
+        return 0;
+}

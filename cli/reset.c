@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/reset.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "agent/base/text.h"
+#include "cli/gpu-list.h"
+#include "cli/progress.h"
+
+/* After a success all that were asked for; after a failure those that did get through. */
+static void print_result(const Progress *progress, const Options *options, bool ok) {
+        CLEANUP(free_ptr) char *list = NULL;
+
+        if (options->quiet || progress_list(progress, !ok, &list) < 0 || list[0] == '\0')
+                return;
+        print_line(stdout, options->wait ? "GPUs %s reset" : "GPUs %s will be reset", list);
+}
+
+int reset_gpus(Client *client, const Options *options, char **ids, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        CLEANUP(progress_free_ptr) Progress *progress = NULL;
+        CLEANUP(tray_done) Tray tray = {};
+        bool show = !options->quiet && options->wait && isatty(STDOUT_FILENO);
+        int r;
+
+        r = tray_read(client, &tray, failure);
+        if (r >= 0)
+                r = gpu_list_complete(ids, &tray, failure);
+        if (r < 0)
+                return r;
+
+        r = progress_new(client, &tray, ids, show ? stdout : NULL, &progress);
+        if (r >= 0)
+                r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Reset", &message);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for a reset");
+
+        r = client_call(client, message, request_timeout(options), NULL, failure);
+        print_result(progress, options, r >= 0);
+        return r;
+}

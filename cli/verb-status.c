@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl status: what is wrong with the tray and its GPUs, since when, and what cures it. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/base/text.h"
+#include "cli/bus-json.h"
+#include "cli/gpu-list.h"
+#include "cli/json.h"
+#include "cli/processes.h"
+
+static void print_time(const char *title, uint64_t realtime_usec) {
+        time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
+        uint64_t now = now_realtime_usec();
+        char text[64] = "";
+        struct tm tm;
+
+        if (localtime_r(&seconds, &tm))
+                (void) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &tm);
+        print_line(stdout, "  %-10s %s (%llu min ago)", title, text,
+                   (unsigned long long) (now > realtime_usec ? (now - realtime_usec) / (60 * USEC_PER_SEC) : 0));
+}
+
+/* What a person does about the driver's state; NULL if there is nothing to do. */
+static const char* driver_cure(const char *state) {
+        static const struct {
+                const char *state, *cure;
+        } cures[] = {
+                { "missing", "load the driver (modprobe nvidia); its GPUs are then found by themselves" },
+                { "failed", "see journalctl -u gpuagent-driver -u gpuagentd" },
+                { "unresponsive", "a call into the driver hangs; if it does not come back, reboot the tray" },
+                { "unknown", "the driver was not asked yet; gpuagentctl verify asks it" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cures); i++)
+                if (streq(state, cures[i].state))
+                        return cures[i].cure;
+        return NULL;
+}
+
+static bool needs_reboot(const GpuView *gpu) {
+        return streq(gpu->recovery_action, "node-reboot") || streq(gpu->recovery_action, "system-reboot") ||
+                streq(gpu->recovery_action, "bus-reset");
+}
+
+/* What a person does about a GPU; false if there is nothing to do. */
+static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
+        char name[GPU_UUID_SIZE];
+
+        gpu_view_format(gpu, name, sizeof name);
+        if (needs_reboot(gpu))
+                (void) snprintf(ret, size, "reboot the tray: the driver asks for it (%s)", gpu->recovery_action);
+        else if (streq(gpu->state, "lost"))
+                (void) snprintf(ret, size, "reboot the tray; if the GPU does not come back, it needs service");
+        else if (streq(gpu->state, "in-use"))
+                (void) snprintf(ret, size, "wait for its holders to end, or end them, then: gpuagentctl reset -i %s", name);
+        else if (streq(gpu->state, "quarantined"))
+                (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray", name);
+        else if (gpu->reset_pending || streq(gpu->state, "dirty") || streq(gpu->state, "unknown"))
+                (void) snprintf(ret, size, "gpuagentctl reset -i %s", name);
+        else
+                return false;
+        return true;
+}
+
+static void print_last_reset(const GpuView *gpu) {
+        if (gpu->last_reset_realtime_usec == 0 || gpu->last_reset_realtime_usec == UNKNOWN_U64) {
+                print_line(stdout, "  %-10s none in this boot", "reset:");
+                return;
+        }
+        print_time("reset:", gpu->last_reset_realtime_usec);
+        print_line(stdout, "  %-10s %s%s%s", "", gpu->last_reset_result, gpu->last_reset_detail[0] ? ": " : "",
+                   gpu->last_reset_detail);
+        for (size_t i = 0; i < gpu->n_steps; i++)
+                print_line(stdout, "  %-10s %8.3f s  %s", "", (double) gpu->steps[i].usec / (double) USEC_PER_SEC,
+                           gpu->steps[i].name);
+}
+
+static void print_holders(const GpuView *gpu, const ProcessList *holders) {
+        for (size_t i = 0; i < holders->n_processes; i++) {
+                const ProcessView *process = &holders->processes[i];
+
+                if (process->gpu == gpu)
+                        print_line(stdout, "  %-10s %s (pid %u, user %s%s%s)", "held by:", process->command, process->pid,
+                                   process->user, process->where[0] ? ", " : "", process->where);
+        }
+}
+
+static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
+        char name[GPU_UUID_SIZE], cure[160];
+
+        gpu_view_format(gpu, name, sizeof name);
+        print_line(stdout, "GPU %s  %s  %s  %s", name, gpu->uuid, gpu->bus_id, gpu->name);
+        print_line(stdout, "  %-10s %s%s%s", "state:", gpu->state, gpu->state_reason[0] ? ": " : "", gpu->state_reason);
+        if (gpu_cure(gpu, cure, sizeof cure))
+                print_line(stdout, "  %-10s %s", "to do:", cure);
+        print_holders(gpu, holders);
+        if (gpu->tenant[0] || gpu->last_tenant[0])
+                print_line(stdout, "  %-10s %s%s", "tenant:", gpu->tenant[0] ? gpu->tenant : gpu->last_tenant,
+                           gpu->tenant[0] ? "" : " (the last one)");
+        print_line(stdout, "  %-10s %s%s%s", "health:", gpu->health,
+                   streq(gpu->recovery_action, "none") ? "" : ", recovery action ",
+                   streq(gpu->recovery_action, "none") ? "" : gpu->recovery_action);
+        if (gpu->last_xid != 0 && gpu->last_xid != UNKNOWN_U32)
+                print_line(stdout, "  %-10s %u (the last one)", "Xid:", gpu->last_xid);
+        if (gpu->clique_id != UNKNOWN_U32 && gpu->cluster_uuid[0])
+                print_line(stdout, "  %-10s clique %u of %s, %s", "fabric:", gpu->clique_id, gpu->cluster_uuid,
+                           gpu->fabric_state);
+        else
+                print_line(stdout, "  %-10s %s", "fabric:", gpu->fabric_state);
+        if (gpu->partition != UNKNOWN_U32)
+                print_line(stdout, "  %-10s %u %s%s", "partition:", gpu->partition, gpu->partition_name,
+                           gpu->reset_pending ? " (a reset is pending)" : "");
+        print_line(stdout, "  %-10s %u of %u active", "NVLinks:", gpu->n_links_active, gpu->n_links);
+        print_last_reset(gpu);
+}
+
+static void print_tray(const Tray *tray) {
+        const char *cure = driver_cure(tray->driver_state);
+
+        print_line(stdout, "%s: %zu GPU%s, %u quarantined, %u waiting for a reset", tray->node_name, tray->n_gpus,
+                   tray->n_gpus == 1 ? "" : "s", tray->quarantined, tray->resets_pending);
+        print_line(stdout, "  %-10s %s%s%s%s%s", "driver:", tray->driver_state, tray->driver_version[0] ? ", version " : "",
+                   tray->driver_version, tray->driver_error[0] ? ": " : "", tray->driver_error);
+        if (cure)
+                print_line(stdout, "  %-10s %s", "to do:", cure);
+        print_line(stdout, "  %-10s gpuagentd %s%s%s", "agent:", tray->version,
+                   tray->handover_reset ? "" : ", handover.reset is off",
+                   streq(tray->mode, "observe") ? ", it only observes" : "");
+}
+
+/* A look for holders costs half a second on a busy node: only where something holds a GPU, and only for those who may. */
+static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options, ProcessList *ret) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(strv_free_ptr) char **ids = NULL;
+
+        if (!streq(gpu->state, "in-use") || strv_append(&ids, gpu->uuid) < 0)
+                return;
+        if (process_list_read(client, tray, ids, options, ret, &failure) < 0)
+                print_line(stderr, "gpuagentctl: the holders are not known: %s", failure.message ?: "out of memory");
+}
+
+static int print_text(Client *client, const Tray *tray, char **names, const Options *options, Failure *failure) {
+        if (!names[0])
+                print_tray(tray);
+        for (size_t i = 0; !names[0] && i < tray->n_gpus; i++) {
+                CLEANUP(process_list_done) ProcessList holders = {};
+
+                read_holders(client, tray, &tray->gpus[i], options, &holders);
+                (void) putchar('\n');
+                print_gpu(&tray->gpus[i], &holders);
+        }
+        STRV_FOREACH(name, names) {
+                CLEANUP(process_list_done) ProcessList holders = {};
+                const GpuView *gpu;
+                int r;
+
+                r = gpu_list_find(tray, *name, &gpu, failure);
+                if (r < 0)
+                        return r;
+                read_holders(client, tray, gpu, options, &holders);
+                if (name != names)
+                        (void) putchar('\n');
+                print_gpu(gpu, &holders);
+        }
+        return 0;
+}
+
+/* The GPU's properties, out of what json_from_message() made of GetManagedObjects. */
+static int json_add_gpu(json_object *gpus, json_object *objects, const GpuView *gpu) {
+        json_object *object = json_object_object_get(objects, gpu->path);
+
+        if (json_object_array_add(gpus, json_object_get(json_object_object_get(object, GPU_INTERFACE))) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+/* Everything the agent says, as {"tray": {…}, "gpus": [{…}]} with the names that it has on the bus. */
+static int print_json(const Tray *tray, char **names, const Options *options, Failure *failure) {
+        CLEANUP(json_put_ptr) json_object *all = json_object_new_object(), *objects = NULL;
+        json_object *properties = NULL, *gpus = json_object_new_array();
+        int r;
+
+        r = json_set(all, "gpus", gpus);
+        if (r >= 0)
+                r = sd_bus_message_rewind(tray->properties, true);
+        if (r >= 0)
+                r = json_from_message(tray->properties, &properties);
+        if (r >= 0)
+                r = json_set(all, "tray", properties);
+        if (r >= 0)
+                r = sd_bus_message_rewind(tray->objects, true);
+        if (r >= 0)
+                r = json_from_message(tray->objects, &objects);
+
+        for (size_t i = 0; r >= 0 && !names[0] && i < tray->n_gpus; i++)
+                r = json_add_gpu(gpus, objects, &tray->gpus[i]);
+        STRV_FOREACH(name, names) {
+                const GpuView *gpu;
+
+                if (r >= 0 && gpu_list_find(tray, *name, &gpu, failure) < 0)
+                        return -EIO;
+                if (r >= 0)
+                        r = json_add_gpu(gpus, objects, gpu);
+        }
+        if (r >= 0)
+                r = json_print(all, options->output);
+        return r < 0 ? failure_errno(failure, r, "cannot print the state") : 0;
+}
+
+int verb_status(const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        CLEANUP(tray_done) Tray tray = {};
+        int r;
+
+        r = client_open(options, &client, &failure);
+        if (r >= 0)
+                r = tray_read(client, &tray, &failure);
+        if (r >= 0 && options->output == OUTPUT_TABLE)
+                r = print_text(client, &tray, argv + 1, options, &failure);
+        else if (r >= 0)
+                r = print_json(&tray, argv + 1, options, &failure);
+        return r < 0 ? failure_report(&failure) : CLI_DONE;
+}
