@@ -67,7 +67,7 @@ Gpu* gpu_free(Gpu *gpu) {
 }
 
 GpuState gpu_state(const Gpu *gpu) {
-        if (gpu->handover && handover_has_begun(gpu->handover))
+        if (gpu->handover && handover_is_under_way(gpu->handover))
                 return GPU_STATE_RESETTING;
         if (gpu->probed && (!gpu->present || gpu->sample.lost))
                 return GPU_STATE_LOST;

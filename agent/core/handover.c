@@ -52,6 +52,10 @@ bool handover_has_begun(const Handover *handover) {
         return handover->announced;
 }
 
+bool handover_is_under_way(const Handover *handover) {
+        return handover->announced && handover->phase != HANDOVER_ENDED;
+}
+
 int handover_add_waiter(Handover *handover, Request *request, size_t item) {
         HandoverWaiter *larger;
 
@@ -203,6 +207,9 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                         handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
                 else
                         handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "is not clean after its reset: %s", why);
+        } else if (gpu->sample.n_processes == UNKNOWN_U32) {
+                handover->unsure = true; /* NVML cannot tell: the search has to */
+                handover_enter(handover, HANDOVER_HOLDERS, now_usec);
         } else
                 handover_end(handover, settled ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING, now_usec, NULL);
 }
@@ -255,6 +262,15 @@ void handover_take_holders(Handover *handover, DriverState driver, const char *e
         if (driver != DRIVER_OK) {
                 handover_end_without_driver(handover, driver, error, now_usec);
                 return;
+        }
+
+        if (handover->unsure) {
+                handover->unsure = false;
+                if (gpu->n_holders == 0) {
+                        handover_enter(handover, HANDOVER_SETTLE, now_usec);
+                        handover_judge_settle(handover, true, now_usec);
+                        return;
+                }
         }
 
         if (handover->busy_since_usec == 0) {

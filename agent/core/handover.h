@@ -7,7 +7,8 @@
  *   holders  it was refused as in use: who holds the GPU? Told at once
  *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is Busy
  *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is the last one:
- *            no process, no recovery action, the expected clique and NVLinks; then it is clean
+ *            no process (by a search where NVML cannot tell), no recovery action, the expected clique and NVLinks; then it
+ *            is clean
  *
  * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say what is next by
  * the phase. */
@@ -49,6 +50,7 @@ struct Handover {
         usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
         unsigned tries;         /* of the phase that repeats */
         bool announced;         /* ResetStarted was told */
+        bool unsure;            /* all is well after the reset, but whether a process holds the GPU is for the search to say */
 
         Outcome outcome;
         char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */
@@ -66,6 +68,9 @@ Handover* handover_free(Handover *handover);
 
 /* The reset was asked for: from here on a request of somebody else needs one of its own. */
 bool handover_has_begun(const Handover *handover);
+
+/* It has begun and not ended: the GPU is resetting. */
+bool handover_is_under_way(const Handover *handover);
 
 /* 0 · -ENOMEM. */
 int handover_add_waiter(Handover *handover, Request *request, size_t item);

@@ -59,6 +59,8 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
                 gpu_set_reason(gpu, "%s", handover->why);
         } else if (handover->outcome != OUTCOME_BUSY) /* the holders are its reason already */
                 gpu_set_reason(gpu, "%s", handover->why);
+        else if (gpu->record == GPU_STATE_QUARANTINED) /* and will be gone before that is */
+                gpu_set_reason(gpu, "a reset failed before, and the next was refused: %s", handover->why);
         gpu->state_since_realtime_usec = now.realtime_usec;
         gpu->changes |= GPU_CHANGE_STATE | GPU_CHANGE_RESET;
 }

@@ -100,6 +100,7 @@ static int manager_begin_resets(Manager *manager, Now now) {
 
                 if (gpu->asked && gpu->record == GPU_STATE_CLEAN) {
                         gpu->record = GPU_STATE_DIRTY;
+                        gpu_set_reason(gpu, "its reset did not end");
                         manager->state_stale = true;
                 }
         }

@@ -14,14 +14,37 @@
  * or the core and are printable; they end with their line. */
 #define HEADER "gpuagent-state 1"
 
+/* What the next agent has to say about the record: not what is going on now, but that it was. */
+static const char* former_reason(const Gpu *gpu) {
+        switch (gpu_state(gpu)) {
+        case GPU_STATE_IN_USE:
+                return gpu->record == GPU_STATE_UNKNOWN ? "not reset in this boot" :
+                                                          "was held by a process since its last reset";
+        case GPU_STATE_RESETTING:
+                return "its reset did not end";
+        case GPU_STATE_LOST:
+                return "was lost since its last reset";
+        case GPU_STATE_UNKNOWN:
+        case GPU_STATE_CLEAN:
+        case GPU_STATE_DIRTY:
+        case GPU_STATE_QUARANTINED:
+        case _GPU_STATE_MAX:
+        case _GPU_STATE_INVALID:
+                break;
+        }
+        return NULL;
+}
+
 static void write_gpu(FILE *file, const Gpu *gpu) {
         const GpuLastReset *last = &gpu->last_reset;
+        const char *former = former_reason(gpu);
 
         (void) fprintf(file, "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count %llu\n",
                        gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id, gpu->sample.name,
                        gpu_state_to_string(gpu->record), (unsigned long long) gpu->reset_count);
-        if (gpu->reason[0])
-                (void) fprintf(file, "reason %s\nreason-counts %s\n", gpu->reason, gpu->reason_counts);
+        if (former || gpu->reason[0])
+                (void) fprintf(file, "reason %s\nreason-counts %s\n", former ?: gpu->reason,
+                               former ?: gpu->reason_counts);
         (void) fprintf(file, "since %llu\n", (unsigned long long) gpu->state_since_realtime_usec);
         if (gpu->last_tenant[0])
                 (void) fprintf(file, "last-tenant %s\n", gpu->last_tenant);
