@@ -49,11 +49,15 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         memcpy(last->steps, handover->steps, sizeof last->steps);
 
         if (!outcome_is_failure(handover->outcome)) {
-                gpu->record = GPU_STATE_CLEAN;
                 gpu->n_holders = 0;
                 gpu->reset_count++;
-                gpu_set_reason(gpu, "%s", handover->outcome == OUTCOME_FABRIC_PENDING ?
-                                                  "its fabric has not settled yet" : "");
+                /* Who waits for the next reset may have used the GPU while this one was on its way. */
+                gpu->record = gpu->next ? GPU_STATE_DIRTY : GPU_STATE_CLEAN;
+                if (gpu->next)
+                        gpu_set_reason(gpu, "%s", "waits for another reset");
+                else
+                        gpu_set_reason(gpu, "%s", handover->outcome == OUTCOME_FABRIC_PENDING ?
+                                                          "its fabric has not settled yet" : "");
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
                 gpu_set_reason(gpu, "%s", handover->why);
@@ -118,9 +122,9 @@ static void manager_tell_changes(Manager *manager) {
                 manager_tell(manager, on_manager_changed, changes);
 }
 
-/* Those that have nothing unfinished and nothing to learn. */
-static void manager_finish_requests(Manager *manager) {
-        Request *request = manager->first;
+/* Takes those that have nothing unfinished and nothing to learn off the list. Oldest first, linked by `following`. */
+static Request* manager_take_finished(Manager *manager) {
+        Request *request = manager->first, *finished = NULL, **end = &finished;
 
         while (request) {
                 Request *following = request->following;
@@ -128,12 +132,27 @@ static void manager_finish_requests(Manager *manager) {
                 if (request->n_unfinished == 0 && !request->needs_probe && !request->needs_holders) {
                         *(request->previous ? &request->previous->following : &manager->first) = following;
                         *(following ? &following->previous : &manager->last) = request->previous;
-                        (void) request_conclude(request); /* without memory it has its outcome, and no message */
-                        manager_tell(manager, on_request_finished, request);
-                        if (request->done)
-                                request->done(request, request->userdata);
-                        (void) request_free(request);
+                        request->following = NULL;
+                        *end = request;
+                        end = &request->following;
                 }
+                request = following;
+        }
+        return finished;
+}
+
+/* Off the list before anybody is told: who is told may ask for more at once. */
+static void manager_finish_requests(Manager *manager) {
+        Request *request = manager_take_finished(manager);
+
+        while (request) {
+                Request *following = request->following;
+
+                (void) request_conclude(request); /* without memory it has its outcome, and no message */
+                manager_tell(manager, on_request_finished, request);
+                if (request->done)
+                        request->done(request, request->userdata);
+                (void) request_free(request);
                 request = following;
         }
 }

@@ -105,6 +105,16 @@ static void manager_withdraw(Request *request) {
         }
 }
 
+/* The tenant had the GPU: it is clean no more. */
+static void gpu_note_tenant(Gpu *gpu, const char *tenant) {
+        (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", tenant);
+        gpu->changes |= GPU_CHANGE_STATE;
+        if (gpu->record != GPU_STATE_CLEAN)
+                return;
+        gpu->record = GPU_STATE_DIRTY;
+        gpu_set_reason(gpu, "%s had it", tenant);
+}
+
 /* Puts a reset on its way: the record of who had the GPUs first, then the handovers. 0 · -errno with manager_error(). */
 static int manager_begin_handover(Manager *manager, Request *request, Now now) {
         int r;
@@ -116,14 +126,8 @@ static int manager_begin_handover(Manager *manager, Request *request, Now now) {
                         request_finish_item(request, i, gpu->last_reset.outcome, NULL);
                         continue;
                 }
-                if (!request->tenant)
-                        continue;
-                (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", request->tenant);
-                gpu->changes |= GPU_CHANGE_STATE;
-                if (gpu->record == GPU_STATE_CLEAN) {
-                        gpu->record = GPU_STATE_DIRTY;
-                        gpu_set_reason(gpu, "%s had it", request->tenant);
-                }
+                if (request->tenant)
+                        gpu_note_tenant(gpu, request->tenant);
         }
 
         manager->state_stale = true; /* written for every request: one that cannot be is refused here */
@@ -137,6 +141,19 @@ static int manager_begin_handover(Manager *manager, Request *request, Now now) {
         if (r < 0)
                 manager_withdraw(request);
         return r;
+}
+
+/* The site has switched resets off: nothing is asked for, but what the tenant had is not clean. Nor is it refused when that
+ * cannot be written; the old file is gone then, and all is unknown to the next agent. */
+static void manager_skip_release(Manager *manager, Request *request) {
+        request->skipped = true;
+        for (size_t i = 0; i < request->n_items; i++) {
+                if (request->tenant)
+                        gpu_note_tenant(request->items[i].gpu, request->tenant);
+                request_finish_item(request, i, OUTCOME_DONE, NULL);
+        }
+        manager->state_stale = true;
+        (void) manager_write_state(manager);
 }
 
 static void manager_append_request(Manager *manager, Request *request) {
@@ -158,13 +175,10 @@ static int manager_begin_request(Manager *manager, Request *request, Now now) {
                 request->needs_holders = true;
                 return 0;
         case REQUEST_RELEASE:
-                if (!manager->config->handover.reset) {
-                        request->skipped = true;
-                        for (size_t i = 0; i < request->n_items; i++)
-                                request_finish_item(request, i, OUTCOME_DONE, NULL);
-                        return 0;
-                }
-                return manager_begin_handover(manager, request, now);
+                if (manager->config->handover.reset)
+                        return manager_begin_handover(manager, request, now);
+                manager_skip_release(manager, request);
+                return 0;
         case REQUEST_RESET:
                 return manager_begin_handover(manager, request, now);
         case _REQUEST_KIND_MAX:
