@@ -20,6 +20,8 @@ static const Verb verbs[] = {
         { "monitor", "", 0, OPTION_JSON, verb_monitor },
         { "metrics", "", 0, 0, verb_metrics },
         { "reload", "", 0, 0, verb_reload },
+        { "boot-reset", "", 0, 0, verb_boot_reset },
+        { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
 };
 
 typedef enum LongOption {

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/base/cleanup.h"
+#include "agent/base/io.h"
+
+#define OUTPUT_MAX (256 << 10)
+
+/* How long a killed child may take to be reaped. One in uninterruptible sleep stays, for slurmd to reap. */
+#define REAP_USEC (200 * USEC_PER_MSEC)
+
+/* In the child. slurmd hands down a mask with SIGPIPE blocked. */
+static _Noreturn void child_exec(char *const argv[], int output) {
+        char slurm_conf[512] = "SLURM_CONF=";
+        char *environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C", NULL, NULL };
+        const char *conf = getenv("SLURM_CONF");
+        sigset_t none;
+        int null;
+
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) signal(SIGPIPE, SIG_DFL);
+        if (conf && strlen(conf) < sizeof slurm_conf - strlen(slurm_conf)) {
+                (void) strcat(slurm_conf, conf);
+                environment[2] = slurm_conf;
+        }
+
+        null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
+            chdir("/") < 0)
+                _exit(127);
+        (void) execve(argv[0], argv, environment);
+        _exit(127);
+}
+
+static int time_left_msec(usec_t deadline_usec) {
+        usec_t now = now_monotonic_usec();
+
+        if (now >= deadline_usec)
+                return 0;
+        return (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1;
+}
+
+/* Collects until the other side is closed. 0 · -ETIMEDOUT · -errno. */
+static int output_read(int fd, usec_t deadline_usec, FILE *ret) {
+        size_t total = 0;
+
+        for (;;) {
+                struct pollfd item = { .fd = fd, .events = POLLIN };
+                char part[4096];
+                ssize_t n;
+                int r;
+
+                r = poll(&item, 1, time_left_msec(deadline_usec));
+                if (r == 0)
+                        return -ETIMEDOUT;
+                if (r < 0 && errno != EINTR)
+                        return -errno;
+                if (r < 0)
+                        continue;
+                n = read(fd, part, sizeof part);
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        return 0;
+                if (n > 0 && total < OUTPUT_MAX) { /* the rest is read, so that the child does not block, and dropped */
+                        (void) fwrite(part, 1, (size_t) n, ret);
+                        total += (size_t) n;
+                }
+        }
+}
+
+/* 0: it exited 0 · 1: it did not · -ETIMEDOUT. A deadline in the past looks once. */
+static int child_reap(pid_t pid, usec_t deadline_usec) {
+        for (;;) {
+                int status;
+                pid_t reaped = waitpid(pid, &status, WNOHANG);
+
+                if (reaped == pid)
+                        return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+                if (reaped < 0 && errno != EINTR)
+                        return -errno;
+                if (now_monotonic_usec() >= deadline_usec)
+                        return -ETIMEDOUT;
+                (void) poll(NULL, 0, 1); /* its output is closed, so it is about to end */
+        }
+}
+
+int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
+        CLEANUP(fd_close) int from = -1;
+        CLEANUP(free_ptr) char *output = NULL;
+        CLEANUP(file_close) FILE *stream = NULL;
+        size_t size;
+        int pipe_fds[2], r;
+        pid_t pid;
+
+        if (access(argv[0], X_OK) < 0)
+                return -errno;
+        stream = open_memstream(&output, &size);
+        if (!stream)
+                return -ENOMEM;
+        if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+                return -errno;
+        from = pipe_fds[0];
+
+        pid = fork();
+        if (pid == 0)
+                child_exec(argv, pipe_fds[1]);
+        (void) close(pipe_fds[1]);
+        if (pid < 0)
+                return -EAGAIN;
+
+        r = output_read(from, deadline_usec, stream);
+        if (r >= 0)
+                r = child_reap(pid, deadline_usec);
+        if (r < 0) {
+                (void) kill(pid, SIGKILL);
+                (void) child_reap(pid, now_monotonic_usec() + REAP_USEC);
+                return r;
+        }
+
+        if (fflush(stream) != 0)
+                return -ENOMEM;
+        *ret_output = take_ptr(&output);
+        return r;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm-gpus.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+
+void slurm_gpus_done(SlurmGpus *gpus) {
+        (void) strv_free(gpus->ids);
+        free(gpus->names);
+        *gpus = (SlurmGpus) {};
+}
+
+int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failure *failure) {
+        size_t n = 1;
+
+        if (strstr(job->visible_devices, "MIG-"))
+                return failure_set(failure, CLI_FAILED, "the job had MIG devices (%s), which cannot be reset one by one",
+                                   job->visible_devices);
+        if (startswith(job->visible_devices, "GPU-")) {
+                for (const char *c = job->visible_devices; *c != '\0'; c++)
+                        n += *c == ',';
+                if (n != job->n_positions)
+                        return failure_set(failure, CLI_FAILED,
+                                           "SLURM_JOB_GPUS has %zu GPUs and CUDA_VISIBLE_DEVICES %zu (%s)", job->n_positions, n,
+                                           job->visible_devices);
+                *ret = SLURM_NAMES_UUID;
+                return 0;
+        }
+
+        switch (rule) {
+        case GPU_INDEX_AUTO:
+                *ret = SLURM_NAMES_PLACE;
+                break;
+        case GPU_INDEX_INDEX:
+                *ret = SLURM_NAMES_INDEX;
+                break;
+        case GPU_INDEX_MINOR:
+                *ret = SLURM_NAMES_MINOR;
+                break;
+        }
+        return 0;
+}
+
+static int append_name(SlurmGpus *gpus, const char *name) {
+        char *names;
+
+        if (asprintf(&names, "%s%s%s", gpus->names ?: "", gpus->names ? "," : "", name) < 0)
+                return -ENOMEM;
+        free(gpus->names);
+        gpus->names = names;
+        return 0;
+}
+
+static int append_gpu(SlurmGpus *gpus, const GpuView *gpu, Failure *failure) {
+        char name[GPU_UUID_SIZE];
+        int r;
+
+        gpu_view_format(gpu, name, sizeof name);
+        r = strv_append(&gpus->ids, gpu->uuid);
+        if (r >= 0)
+                r = append_name(gpus, name);
+        return r < 0 ? failure_errno(failure, r, "cannot name the job's GPUs") : 0;
+}
+
+int slurm_gpus_from_indexes(const SlurmJob *job, SlurmGpus *ret, Failure *failure) {
+        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+
+        for (size_t i = 0; i < job->n_positions; i++) {
+                char index[16];
+                int r;
+
+                (void) snprintf(index, sizeof index, "%u", job->positions[i]);
+                r = strv_append(&gpus.ids, index);
+                if (r >= 0)
+                        r = append_name(&gpus, index);
+                if (r < 0)
+                        return failure_errno(failure, r, "cannot name the job's GPUs");
+        }
+
+        *ret = gpus;
+        gpus = (SlurmGpus) {};
+        return 0;
+}
+
+int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret, Failure *failure) {
+        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+        CLEANUP(strv_free_ptr) char **uuids = NULL;
+        int r;
+
+        r = list_parse(job->visible_devices, &uuids);
+        if (r < 0)
+                return failure_set(failure, CLI_FAILED, "CUDA_VISIBLE_DEVICES is '%s', which is no list of GPUs",
+                                   job->visible_devices);
+        STRV_FOREACH(item, uuids) {
+                char uuid[GPU_UUID_SIZE];
+                const GpuView *gpu;
+
+                if (gpu_uuid_parse(*item, uuid) < 0)
+                        return failure_set(failure, CLI_FAILED, "CUDA_VISIBLE_DEVICES has '%s', which is no UUID", *item);
+                gpu = tray_gpu_by_uuid(tray, uuid);
+                if (!gpu)
+                        return failure_set(failure, CLI_NO_GPU, "there is no GPU %s", uuid);
+                r = append_gpu(&gpus, gpu, failure);
+                if (r < 0)
+                        return r;
+        }
+
+        *ret = gpus;
+        gpus = (SlurmGpus) {};
+        return 0;
+}
+
+static int find_by_minor(const Tray *tray, uint32_t minor, const GpuView **ret, Failure *failure) {
+        const GpuView *found = NULL;
+
+        for (size_t i = 0; i < tray->n_gpus; i++) {
+                if (tray->gpus[i].minor != minor)
+                        continue;
+                if (found)
+                        return failure_set(failure, CLI_FAILED, "more than one GPU has /dev/nvidia%u", minor);
+                found = &tray->gpus[i];
+        }
+        if (!found)
+                return failure_set(failure, CLI_NO_GPU, "no GPU has /dev/nvidia%u", minor);
+
+        *ret = found;
+        return 0;
+}
+
+int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, SlurmGpus *ret, Failure *failure) {
+        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+
+        for (size_t i = 0; i < job->n_positions; i++) {
+                uint32_t minor = job->positions[i];
+                const GpuView *gpu = NULL;
+                int r;
+
+                if (places && minor >= places->n_minors)
+                        return failure_set(failure, CLI_NO_GPU, "SLURM_JOB_GPUS has %u, and slurmd's gres list only %zu GPUs",
+                                           minor, places->n_minors);
+                if (places)
+                        minor = places->minors[minor];
+                r = find_by_minor(tray, minor, &gpu, failure);
+                if (r >= 0)
+                        r = append_gpu(&gpus, gpu, failure);
+                if (r < 0)
+                        return r;
+        }
+
+        *ret = gpus;
+        gpus = (SlurmGpus) {};
+        return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What slurmd's environment says about the job that a script of its runs for. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/base/parse.h"
+#include "cli/print.h"
+
+/* The strings are the environment's. */
+typedef struct SlurmJob {
+        uint32_t id;
+        char tenant[TENANT_MAX + 1]; /* "slurm/ID.N", N the restarts */
+        uint32_t *positions;         /* SLURM_JOB_GPUS: places in slurmd's own list of GPUs */
+        size_t n_positions;
+        const char *visible_devices; /* CUDA_VISIBLE_DEVICES, "" if unset */
+        const char *node;            /* SLURMD_NODENAME, NULL if unset */
+        const char *configuration;   /* SLURM_CONF, NULL if unset */
+} SlurmJob;
+
+void slurm_job_done(SlurmJob *job);
+
+/* 1 and *ret · 0: the job has no GPUs · negative, and *failure says what is wrong with the environment. */
+int slurm_job_read(SlurmJob *ret, Failure *failure);
+
+/* "0,3" to numbers. 0, *ret (to be freed) and *ret_n · -EINVAL · -ENOMEM. */
+int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n);
