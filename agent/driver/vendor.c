@@ -8,15 +8,16 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* A probe needs to open the device nodes, whoever owns them. The search looks into other users' processes. The reset asks
- * the kernel module as an administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make missing nodes, and goes
- * to driver.root. */
-static const cap_value_t probe_capabilities[] = { CAP_DAC_OVERRIDE };
+/* A probe needs to open the device nodes, whoever owns them. The search looks into other users' processes, and so does
+ * an emulated driver in every call: what a kernel module knows, it finds in /proc. The reset asks the kernel module as an
+ * administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make missing nodes, and goes to driver.root. */
+static const cap_value_t probe_capabilities[] = { CAP_DAC_OVERRIDE, CAP_SYS_PTRACE };
 static const cap_value_t holders_capabilities[] = {
         CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE /* /proc/PID/map_files */
 };
 static const cap_value_t reset_capabilities[] = {
-        CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_MKNOD, CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_SYS_RAWIO,
+        CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_MKNOD, CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_SYS_PTRACE,
+        CAP_SYS_RAWIO,
 };
 
 static const struct {
