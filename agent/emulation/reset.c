@@ -58,13 +58,15 @@ static TrayReset gpu_start_reset(const Tray *tray, TrayGpu *gpu, const Holders *
         return outcome == RESET_OUTCOME_FAILED ? TRAY_RESET_FAILED : TRAY_RESET_DONE;
 }
 
-int tray_reset(const bool *wanted, TrayReset *ret_results, usec_t *ret_end_usec) {
+int tray_reset(const bool *wanted, uint32_t n, TrayReset *ret_results, usec_t *ret_end_usec) {
         CLEANUP(tray_done) Tray tray = TRAY_INIT;
         CLEANUP(holders_done) Holders holders = {};
         usec_t now;
         int r;
 
         r = tray_edit(&tray);
+        if (r >= 0 && tray.header->n_gpus != n)
+                r = -ESTALE;
         if (r >= 0)
                 r = holders_find(&tray, wanted, &holders);
         if (r < 0)

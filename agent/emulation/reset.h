@@ -14,7 +14,7 @@ typedef enum TrayReset {
         TRAY_RESET_LOST,
 } TrayReset;
 
-/* Starts the reset of the GPUs that are marked in `wanted` (by index), all at once; what a GPU's reset will come to is in
- * ret_results, and *ret_end_usec when they are over. The memory of those that are reset is cleared.
- * 0 · -EACCES · -errno, and nothing was started. */
-int tray_reset(const bool *wanted, TrayReset *ret_results, usec_t *ret_end_usec);
+/* Starts the reset of the GPUs that are marked in `wanted` (by index, `n` of them), all at once; what a GPU's reset will
+ * come to is in ret_results, and *ret_end_usec when they are over. The memory of those that are reset is cleared.
+ * 0 · -ESTALE the tray has another number of GPUs by now · -errno; then nothing was started. */
+int tray_reset(const bool *wanted, uint32_t n, TrayReset *ret_results, usec_t *ret_end_usec);
