@@ -14,9 +14,9 @@ static bool has_ended(const Gpu *gpu) {
 static bool outcome_quarantines(const Handover *handover) {
         switch (handover->outcome) {
         case OUTCOME_NOT_CLEAN:
-        case OUTCOME_RESET_FAILED:
         case OUTCOME_NEEDS_REBOOT:
                 return true;
+        case OUTCOME_RESET_FAILED:
         case OUTCOME_NO_DRIVER:
         case OUTCOME_DRIVER_UNRESPONSIVE:
                 return handover->announced; /* the reset was tried, and nobody knows how far it went */

@@ -8,6 +8,8 @@
 #include "agent/base/text.h"
 #include "agent/core/manager-internal.h"
 
+static void manager_take_reply(Manager *manager, VendorReply *reply, Now now);
+
 /* What the GPUs and requests want, in the order in which it goes out: the looks before a reset first, so that resets
  * that come together go out together; the looks after one last, since they come back by themselves. */
 typedef struct Wants {
@@ -86,8 +88,12 @@ static void manager_mark_asked(Manager *manager, VendorOperation operation, bool
         for (Request *request = manager->first; request; request = request->following) {
                 request->riding = operation == VENDOR_PROBE ? request->needs_probe && all :
                                   operation == VENDOR_HOLDERS && !request->needs_probe && request->needs_holders;
-                for (size_t i = 0; request->riding && i < request->n_items; i++)
-                        request->items[i].gpu->asked = true;
+                for (size_t i = 0; request->riding && i < request->n_items; i++) {
+                        Gpu *gpu = request->items[i].gpu;
+
+                        /* one that is gone would fail the search for the others */
+                        gpu->asked |= gpu->present || !gpu->probed;
+                }
         }
 }
 
@@ -137,11 +143,27 @@ static int manager_collect_uuids(const Manager *manager, char ***ret) {
         return 0;
 }
 
+static void manager_set_driver(Manager *manager, DriverState state, const char *error) {
+        if (manager->driver_state == state && streq(manager->driver_error, error))
+                return;
+        manager->driver_state = state;
+        (void) snprintf(manager->driver_error, sizeof manager->driver_error, "%s", error);
+        manager->changes |= MANAGER_CHANGE_DRIVER;
+}
+
+/* 1: it is out · 0: it is about no GPU, and so answered · -errno with manager_error(). */
 static int manager_start(Manager *manager, VendorOperation operation, bool all, Now now) {
         CLEANUP(free_ptr) char **uuids = NULL;
         VendorRequest request = { .operation = operation };
         int r;
 
+        if (!(operation == VENDOR_PROBE && all)) {
+                r = manager_collect_uuids(manager, &uuids);
+                if (r < 0)
+                        return manager_fail(manager, r, "Out of memory");
+                if (!uuids[0]) /* which would mean all of them */
+                        return 0;
+        }
         if (operation == VENDOR_RESET) {
                 r = manager_begin_resets(manager, now);
                 if (r < 0)
@@ -149,19 +171,17 @@ static int manager_start(Manager *manager, VendorOperation operation, bool all, 
         }
         if (operation == VENDOR_PROBE)
                 manager->probes++;
-        if (!(operation == VENDOR_PROBE && all)) {
-                r = manager_collect_uuids(manager, &uuids);
-                if (r < 0)
-                        return manager_fail(manager, r, "Out of memory");
-        }
 
         request.uuids = uuids;
         request.timeout_usec = operation == VENDOR_RESET ? manager->config->driver.reset_timeout_usec :
                                                            manager->config->driver.probe_timeout_usec;
         r = manager->vendor.start(&request, manager->vendor.userdata);
-        if (r < 0)
-                return manager_fail(manager, r, "The driver service cannot be asked: %s", strerror(-r));
-        return 0;
+        if (r < 0) {
+                (void) manager_fail(manager, r, "The driver service cannot be asked: %s", strerror(-r));
+                manager_set_driver(manager, DRIVER_FAILED, manager->error);
+                return r;
+        }
+        return 1;
 }
 
 void manager_dispatch(Manager *manager, Now now) {
@@ -170,36 +190,21 @@ void manager_dispatch(Manager *manager, Now now) {
         int r;
 
         while (!manager->out && manager_choose(manager, now.monotonic_usec, &operation, &all) > 0) {
+                VendorReply reply = { .operation = operation, .driver_state = DRIVER_OK, .driver_error = "" };
+
                 manager_mark_asked(manager, operation, all, now.monotonic_usec);
                 manager->out = true;
                 manager->out_operation = operation;
                 r = manager_start(manager, operation, all, now);
-                if (r < 0) {
-                        VendorReply reply = {
-                                .operation = operation,
-                                .driver_state = DRIVER_FAILED,
-                                .driver_error = manager->error,
-                        };
-
-                        manager_vendor_done(manager, &reply, now);
-                        return; /* which has dispatched what was left */
+                if (r > 0) {
+                        manager_commit(manager, now);
+                        continue;
                 }
-                manager_commit(manager, now);
-        }
-}
-
-static void manager_set_driver(Manager *manager, const VendorReply *reply) {
-        const char *error = reply->driver_state == DRIVER_OK ? "" : reply->driver_error;
-
-        if (manager->driver_state != reply->driver_state || !streq(manager->driver_error, error)) {
-                manager->driver_state = reply->driver_state;
-                (void) snprintf(manager->driver_error, sizeof manager->driver_error, "%s", error);
-                manager->changes |= MANAGER_CHANGE_DRIVER;
-        }
-        if (reply->operation == VENDOR_PROBE && reply->driver_state == DRIVER_OK &&
-            !streq(manager->driver_version, reply->driver_version)) {
-                (void) snprintf(manager->driver_version, sizeof manager->driver_version, "%s", reply->driver_version);
-                manager->changes |= MANAGER_CHANGE_DRIVER;
+                if (r < 0) {
+                        reply.driver_state = DRIVER_FAILED;
+                        reply.driver_error = manager->error;
+                }
+                manager_take_reply(manager, &reply, now);
         }
 }
 
@@ -273,51 +278,58 @@ static int compare_holders(const void *a, const void *b) {
         return order != 0 ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Holders and GPUs in the same order, so that each GPU finds its own at one go. */
-static void manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, usec_t realtime_usec) {
+/* Holders and GPUs in the same order, so that each GPU finds its own at one go. 0 · -ENOMEM, and some may have kept what
+ * they had. */
+static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, usec_t realtime_usec) {
         size_t from = 0;
+        int result = 0;
 
         if (n > 0)
                 qsort(holders, n, sizeof *holders, compare_holders);
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_uuid[i];
                 size_t to;
+                int r;
 
                 while (from < n && strcmp(holders[from].uuid, gpu->sample.uuid) < 0)
                         from++;
                 for (to = from; to < n && streq(holders[to].uuid, gpu->sample.uuid); to++)
                         ;
-                if (gpu->asked && gpu_set_holders(gpu, holders + from, to - from, realtime_usec) > 0)
+                r = gpu->asked ? gpu_set_holders(gpu, holders + from, to - from, realtime_usec) : 0;
+                if (r > 0)
                         manager->state_stale = true;
+                else if (r < 0)
+                        result = r;
                 from = to;
         }
+        return result;
 }
 
-static void manager_reply_holders(Manager *manager, const VendorReply *reply, Now now) {
+/* Without memory to note them in, the holders are not known, whatever the driver said. */
+static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now) {
         CLEANUP(free_ptr) GpuHolder *holders = NULL;
-        DriverState state = reply->driver_state;
 
-        if (state == DRIVER_OK) {
+        if (reply->driver_state == DRIVER_OK) {
                 holders = reallocarray(NULL, reply->n_holders + 1, sizeof *holders);
-                if (holders) {
-                        for (size_t i = 0; i < reply->n_holders; i++)
-                                holders[i] = reply->holders[i];
-                        manager_take_holders(manager, holders, reply->n_holders, now.realtime_usec);
-                } else
-                        state = DRIVER_FAILED;
+                for (size_t i = 0; holders && i < reply->n_holders; i++)
+                        holders[i] = reply->holders[i];
+                if (!holders || manager_take_holders(manager, holders, reply->n_holders, now.realtime_usec) < 0) {
+                        reply->driver_state = DRIVER_FAILED;
+                        reply->driver_error = "Out of memory";
+                }
         }
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
 
                 if (gpu->handover && gpu->handover->out)
-                        handover_take_holders(gpu->handover, state, reply->driver_error, now.monotonic_usec);
+                        handover_take_holders(gpu->handover, reply->driver_state, reply->driver_error,
+                                              now.monotonic_usec);
         }
 }
 
-void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
+/* What a reply means to the GPUs and requests; it is changed where we could not take it in. */
+static void manager_take_reply(Manager *manager, VendorReply *reply, Now now) {
         manager->out = false;
-        manager_set_driver(manager, reply);
-
         switch (reply->operation) {
         case VENDOR_PROBE:
                 manager_reply_probe(manager, reply, now);
@@ -332,5 +344,26 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
 
         manager_serve_requests(manager, reply);
         manager_commit(manager, now);
+}
+
+void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
+        VendorReply taken = *reply;
+
+        /* A probe must not pass for a reset that was asked for. */
+        if (!manager->out || taken.operation != manager->out_operation)
+                taken = (VendorReply) {
+                        .operation = manager->out_operation,
+                        .driver_state = DRIVER_FAILED,
+                        .driver_error = "The driver service answered another question",
+                };
+
+        manager_set_driver(manager, taken.driver_state, taken.driver_state == DRIVER_OK ? "" : taken.driver_error);
+        if (taken.operation == VENDOR_PROBE && taken.driver_state == DRIVER_OK &&
+            !streq(manager->driver_version, taken.driver_version)) {
+                (void) snprintf(manager->driver_version, sizeof manager->driver_version, "%s", taken.driver_version);
+                manager->changes |= MANAGER_CHANGE_DRIVER;
+        }
+
+        manager_take_reply(manager, &taken, now);
         manager_dispatch(manager, now);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fixture.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/base/text.h"
@@ -357,6 +358,7 @@ Fixture* fixture_free(Fixture *fixture) {
         free(fixture->fake.gpus);
         for (size_t i = 0; i < fixture->n_events; i++)
                 free(fixture->events[i]);
+        fixture_mend_state(fixture);
         (void) unlink(fixture->state_path);
         (void) rmdir(fixture->folder);
         free(fixture);
@@ -392,6 +394,21 @@ GpuState fixture_file_state(const Fixture *fixture, size_t i) {
                 state = gpu->record;
         inventory_done(&inventory);
         return state;
+}
+
+/* A folder where the new file would be written: that stops root, too. */
+void fixture_break_state(Fixture *fixture) {
+        char path[sizeof fixture->state_path + sizeof ".new"];
+
+        (void) snprintf(path, sizeof path, "%s.new", fixture->state_path);
+        assert_int_equal(mkdir(path, 0700), 0);
+}
+
+void fixture_mend_state(Fixture *fixture) {
+        char path[sizeof fixture->state_path + sizeof ".new"];
+
+        (void) snprintf(path, sizeof path, "%s.new", fixture->state_path);
+        (void) rmdir(path);
 }
 
 static bool event_is(const char *event, const char *text) {

@@ -11,7 +11,7 @@
 #include "tests/unit/unit.h"
 
 #define FAKE_HOLDERS_MAX 8
-#define FIXTURE_EVENTS_MAX 4096
+#define FIXTURE_EVENTS_MAX 16384
 
 /* One GPU of the tray as the vendor side has it. */
 typedef struct FakeGpu {
@@ -105,6 +105,10 @@ GpuState fixture_state(const Fixture *fixture, size_t i);
 
 /* What the state file says about it at this moment: UNKNOWN without a file or an entry. */
 GpuState fixture_file_state(const Fixture *fixture, size_t i);
+
+/* From here on the state file cannot be written, or can be again. */
+void fixture_break_state(Fixture *fixture);
+void fixture_mend_state(Fixture *fixture);
 
 void fake_uuid(size_t i, char ret[static GPU_UUID_SIZE]);
 
