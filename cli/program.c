@@ -129,7 +129,7 @@ int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
                 return r;
         }
 
-        if (fflush(stream) != 0)
+        if (fclose(take_ptr(&stream)) != 0) /* only then is the output ours */
                 return -ENOMEM;
         *ret_output = take_ptr(&output);
         return r;

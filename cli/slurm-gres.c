@@ -204,7 +204,7 @@ static int stamp_new(const SlurmJob *job, char **ret) {
         stamp_file(stamp, conf);
         (void) snprintf(gres, sizeof gres, "%.*sgres.conf", slash ? (int) (slash - conf) + 1 : 0, conf);
         stamp_file(stamp, gres);
-        if (fflush(stamp) != 0)
+        if (fclose(take_ptr(&stamp)) != 0) /* only then is the text ours */
                 return -ENOMEM;
 
         *ret = take_ptr(&text);

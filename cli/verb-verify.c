@@ -28,6 +28,6 @@ int verb_verify(const Options *options, int argc, char **argv) {
                 return failure_report(&failure);
 
         if (!options->quiet)
-                print_line(stdout, "GPUs %s clean", options->ids ?: "all");
+                print_line(stdout, options->ids ? "GPUs %s are clean" : "%sall GPUs are clean", options->ids ?: "");
         return CLI_DONE;
 }
