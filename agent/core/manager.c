@@ -12,6 +12,24 @@
 #include "agent/core/manager-internal.h"
 #include "agent/core/state.h"
 
+/* A file that cannot be read is as good as none: every GPU is unknown then. One that cannot be written may lack a use that
+ * was seen and could not be written down: what it calls clean is unknown, too. */
+static void manager_read_state(Manager *manager) {
+        if (state_read(manager->state_path, &manager->inventory) <= 0)
+                return;
+        manager->state_stale = true;
+        if (manager_write_state(manager) >= 0)
+                return;
+        for (size_t i = 0; i < manager->inventory.n; i++) {
+                Gpu *gpu = manager->inventory.by_index[i];
+
+                if (gpu->record != GPU_STATE_CLEAN)
+                        continue;
+                gpu->record = GPU_STATE_UNKNOWN;
+                gpu_set_reason(gpu, "%s", manager->error);
+        }
+}
+
 int manager_new(const Config *config, const VendorOps *vendor, const char *state_path, Manager **ret) {
         Manager *manager;
 
@@ -25,9 +43,7 @@ int manager_new(const Config *config, const VendorOps *vendor, const char *state
         }
         manager->config = config;
         manager->vendor = *vendor;
-
-        /* A file that cannot be read or trusted is as good as none: every GPU is unknown then. */
-        (void) state_read(state_path, &manager->inventory);
+        manager_read_state(manager);
         *ret = manager;
         return 0;
 }
