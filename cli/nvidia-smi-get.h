@@ -4,7 +4,11 @@
 
 #include "cli/nvidia-smi.h"
 
-enum { TRAY_TIMESTAMP, TRAY_DRIVER_VERSION, TRAY_COUNT };
+enum {
+        TRAY_TIMESTAMP,
+        TRAY_DRIVER_VERSION,
+        TRAY_COUNT
+};
 
 enum {
         IDENTITY_NAME,
@@ -58,7 +62,12 @@ enum {
         CLOCK_VIDEO_MAX,
 };
 
-enum { MEMORY_TOTAL, MEMORY_RESERVED, MEMORY_USED, MEMORY_FREE };
+enum {
+        MEMORY_TOTAL,
+        MEMORY_RESERVED,
+        MEMORY_USED,
+        MEMORY_FREE
+};
 
 enum {
         POWER_LOAD,

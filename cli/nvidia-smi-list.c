@@ -5,8 +5,10 @@
 #include "cli/nvidia-smi.h"
 
 static int print_lost(const Smi *smi, const SmiGpu *gpu) {
-        (void) fprintf(smi->out, "Unable to determine the device handle for GPU%u: %s: %s.  Reboot the system to recover this GPU\n",
-                       gpu->gpu.index, gpu->gpu.bus_id, nvml_error_text(gpu->error));
+        (void) fprintf(smi->out,
+                        "Unable to determine the device handle for GPU%u: %s: %s.  Reboot the system to "
+                        "recover this GPU\n",
+                        gpu->gpu.index, gpu->gpu.bus_id, nvml_error_text(gpu->error));
         return SMI_GPU_IS_LOST;
 }
 
@@ -22,7 +24,8 @@ int smi_list(const Smi *smi) {
                 if (gpu.gpu.lost)
                         result = print_lost(smi, &gpu);
                 else
-                        (void) fprintf(smi->out, "GPU %u: %s (UUID: %s)\n", i, gpu.header->model.name, gpu.gpu.uuid);
+                        (void) fprintf(smi->out, "GPU %u: %s (UUID: %s)\n", i, gpu.header->model.name,
+                                        gpu.gpu.uuid);
         }
         return result;
 }
@@ -70,11 +73,12 @@ int smi_topology(const Smi *smi) {
                 (void) fprintf(smi->out, "\t0-%ld\t0\t\tN/A\n", cpus > 1 ? cpus - 1 : 0);
         }
 
-        (void) fprintf(smi->out, "\nLegend:\n\n"
-                                 "  X    = Self\n"
-                                 "  SYS  = Connection across NUMA nodes\n"
-                                 "  NODE = Connection within a NUMA node\n"
-                                 "  NV#  = Connection over # NVLinks\n");
+        (void) fprintf(smi->out,
+                        "\nLegend:\n\n"
+                        "  X    = Self\n"
+                        "  SYS  = Connection across NUMA nodes\n"
+                        "  NODE = Connection within a NUMA node\n"
+                        "  NV#  = Connection over # NVLinks\n");
         return SMI_OK;
 }
 
@@ -89,8 +93,8 @@ int smi_nvlink(const Smi *smi) {
                 (void) fprintf(smi->out, "GPU %u: %s (UUID: %s)\n", i, model->name, gpu.gpu.uuid);
                 for (uint32_t k = 0; k < model->n_links; k++)
                         if (gpu.gpu.links_up >> k & 1)
-                                (void) fprintf(smi->out, "\t Link %u: %u.%03u GB/s\n", k, model->link_mbps / 1000,
-                                               model->link_mbps % 1000);
+                                (void) fprintf(smi->out, "\t Link %u: %u.%03u GB/s\n", k,
+                                                model->link_mbps / 1000, model->link_mbps % 1000);
                         else
                                 (void) fprintf(smi->out, "\t Link %u: <inactive>\n", k);
         }
@@ -101,7 +105,8 @@ int smi_persistence(const Smi *smi, bool on) {
         CLEANUP(tray_done) Tray tray = TRAY_INIT;
 
         if (geteuid() != 0) {
-                (void) printf("Unable to set persistence mode: Insufficient Permissions\nTerminating early due to previous "
+                (void) printf("Unable to set persistence mode: Insufficient Permissions\nTerminating early "
+                              "due to previous "
                               "errors.\n");
                 return SMI_NO_PERMISSION;
         }
@@ -112,7 +117,7 @@ int smi_persistence(const Smi *smi, bool on) {
                         continue;
                 (void) printf(tray.gpus[i].persistence == on ? "Persistence mode is already %s for GPU %s.\n"
                                                              : "%s persistence mode for GPU %s.\n",
-                              on ? "Enabled" : "Disabled", tray.gpus[i].bus_id);
+                                on ? "Enabled" : "Disabled", tray.gpus[i].bus_id);
                 tray.gpus[i].persistence = on;
         }
         if (tray_commit(&tray) < 0)

@@ -7,8 +7,8 @@
 #include "agent/base/text.h"
 
 /* The column of the colon: that of the reference lab's tool, and of driver 590. */
-#define LAB_COLUMN 42
-#define COLUMN 55
+#define LAB_COLUMN     42
+#define COLUMN         55
 #define PROCESS_COLUMN 42
 
 static const struct {
@@ -47,7 +47,7 @@ static int read_displays(const char *text, unsigned *ret) {
                 return SMI_OK;
         }
         if (list_parse(text, &words) >= 0)
-                STRV_FOREACH(word, words) {
+                STRV_FOREACH (word, words) {
                         size_t i = 0;
 
                         while (i < ELEMENTSOF(displays) && strcasecmp(displays[i].name, *word) != 0)
@@ -64,7 +64,8 @@ static int read_displays(const char *text, unsigned *ret) {
 
 static void print_line(FILE *out, unsigned depth, const char *label, const char *value, int column) {
         if (value)
-                (void) fprintf(out, "%*s%-*s: %s\n", (int) depth * 4, "", column - (int) depth * 4, label, value);
+                (void) fprintf(out, "%*s%-*s: %s\n", (int) depth * 4, "", column - (int) depth * 4, label,
+                                value);
         else
                 (void) fprintf(out, "%*s%s\n", (int) depth * 4, "", label);
 }
@@ -88,7 +89,8 @@ static void print_processes(const Smi *smi, uint32_t gpu, int column) {
                 print_line(smi->out, 2, "Process ID", number, PROCESS_COLUMN);
                 print_line(smi->out, 3, "Type", "C", PROCESS_COLUMN);
                 print_line(smi->out, 3, "Name", process->name, PROCESS_COLUMN);
-                (void) snprintf(number, sizeof number, "%llu MiB", (unsigned long long) (process->used_bytes >> 20));
+                (void) snprintf(number, sizeof number, "%llu MiB",
+                                (unsigned long long) (process->used_bytes >> 20));
                 print_line(smi->out, 3, "Used GPU Memory", number, PROCESS_COLUMN);
         }
 }
@@ -192,7 +194,8 @@ static void print_process_elements(const Smi *smi, uint32_t gpu) {
                 print_element(smi->out, 3, "pid", number);
                 print_element(smi->out, 3, "type", "C");
                 print_element(smi->out, 3, "process_name", process->name);
-                (void) snprintf(number, sizeof number, "%llu MiB", (unsigned long long) (process->used_bytes >> 20));
+                (void) snprintf(number, sizeof number, "%llu MiB",
+                                (unsigned long long) (process->used_bytes >> 20));
                 print_element(smi->out, 3, "used_memory", number);
                 (void) fprintf(smi->out, "\t\t\t</process_info>\n");
         }
@@ -203,11 +206,14 @@ static void print_process_elements(const Smi *smi, uint32_t gpu) {
 static void print_clock_elements(const Smi *smi) {
         const GpuModel *model = &smi->tray.header->model;
 
-        (void) fprintf(smi->out, "\t\t<supported_clocks>\n\t\t\t<supported_mem_clock>\n\t\t\t\t<value>%u MHz</value>\n",
-                       model->memory_clock);
+        (void) fprintf(smi->out,
+                        "\t\t<supported_clocks>\n\t\t\t<supported_mem_clock>\n\t\t\t\t<value>%u "
+                        "MHz</value>\n",
+                        model->memory_clock);
         for (unsigned i = (model->graphics_clock_max - 120) * 2 / 15 + 1; i-- > 0;)
-                (void) fprintf(smi->out, "\t\t\t\t<supported_graphics_clock>%u MHz</supported_graphics_clock>\n",
-                               120 + i * 15 / 2);
+                (void) fprintf(smi->out,
+                                "\t\t\t\t<supported_graphics_clock>%u MHz</supported_graphics_clock>\n",
+                                120 + i * 15 / 2);
         (void) fprintf(smi->out, "\t\t\t</supported_mem_clock>\n\t\t</supported_clocks>\n");
 }
 
@@ -245,7 +251,7 @@ static void print_gpu_element(const Smi *smi, uint32_t index) {
                 } else {
                         log_line_read(line, &gpu, value);
                         print_element(smi->out, line->depth, line->element,
-                                      line->bare && startswith(value, "0x") ? value + 2 : value);
+                                        line->bare && startswith(value, "0x") ? value + 2 : value);
                 }
         }
         close_groups(smi->out, groups, &depth, 0);
@@ -262,8 +268,9 @@ int smi_log_xml(Smi *smi) {
 
         read_date(text, sizeof text);
         (void) fprintf(smi->out,
-                       "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v13.dtd\">\n"
-                       "<nvidia_smi_log>\n");
+                        "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "
+                        "\"nvsmi_device_v13.dtd\">\n"
+                        "<nvidia_smi_log>\n");
         print_element(smi->out, 0, "timestamp", text);
         print_element(smi->out, 0, "driver_version", header->driver_version);
         (void) snprintf(text, sizeof text, "%u.%u", cuda / 1000, cuda % 1000 / 10);

@@ -77,7 +77,7 @@ static void set_format(SmiOptions *options, const char *value) {
                 options->problem = BAD_ARGUMENTS;
                 return;
         }
-        STRV_FOREACH(word, words) {
+        STRV_FOREACH (word, words) {
                 const char *text = text_strip(*word);
 
                 if (streq(text, "csv"))
@@ -102,61 +102,25 @@ static void set_reset(SmiOptions *options, const char *value) {
 
 static void read_option(int option, const char *value, SmiOptions *options) {
         switch (option) {
-        case 'h':
-                set_mode(options, SMI_MODE_HELP, NULL);
-                return;
-        case OPTION_HELP_QUERY_GPU:
-                set_mode(options, SMI_MODE_HELP_QUERY_GPU, NULL);
-                return;
-        case OPTION_HELP_QUERY_APPS:
-                set_mode(options, SMI_MODE_HELP_QUERY_APPS, NULL);
-                return;
-        case OPTION_VERSION:
-                set_mode(options, SMI_MODE_VERSION, NULL);
-                return;
-        case 'L':
-                set_mode(options, SMI_MODE_LIST, NULL);
-                return;
-        case 'q':
-                set_mode(options, SMI_MODE_LOG, NULL);
-                return;
-        case OPTION_QUERY_GPU:
-                set_mode(options, SMI_MODE_QUERY_GPU, value);
-                return;
-        case OPTION_QUERY_APPS:
-                set_mode(options, SMI_MODE_QUERY_APPS, value);
-                return;
-        case 'r':
-                set_reset(options, value);
-                return;
-        case OPTION_PERSISTENCE:
-                set_persistence(options, value);
-                return;
-        case OPTION_FORMAT:
-                set_format(options, value);
-                return;
-        case 'i':
-                options->ids = value;
-                return;
-        case 'f':
-                options->filename = value;
-                return;
-        case 'd':
-                options->display = value;
-                return;
-        case 'x':
-                options->xml = true;
-                return;
-        case OPTION_DTD:
-                return;
-        case 'l':
-                set_loop(options, value, USEC_PER_SEC);
-                return;
-        case OPTION_LOOP_MS:
-                set_loop(options, value, USEC_PER_MSEC);
-                return;
-        default:
-                options->problem = BAD_ARGUMENTS;
+        case 'h': set_mode(options, SMI_MODE_HELP, NULL); return;
+        case OPTION_HELP_QUERY_GPU: set_mode(options, SMI_MODE_HELP_QUERY_GPU, NULL); return;
+        case OPTION_HELP_QUERY_APPS: set_mode(options, SMI_MODE_HELP_QUERY_APPS, NULL); return;
+        case OPTION_VERSION: set_mode(options, SMI_MODE_VERSION, NULL); return;
+        case 'L': set_mode(options, SMI_MODE_LIST, NULL); return;
+        case 'q': set_mode(options, SMI_MODE_LOG, NULL); return;
+        case OPTION_QUERY_GPU: set_mode(options, SMI_MODE_QUERY_GPU, value); return;
+        case OPTION_QUERY_APPS: set_mode(options, SMI_MODE_QUERY_APPS, value); return;
+        case 'r': set_reset(options, value); return;
+        case OPTION_PERSISTENCE: set_persistence(options, value); return;
+        case OPTION_FORMAT: set_format(options, value); return;
+        case 'i': options->ids = value; return;
+        case 'f': options->filename = value; return;
+        case 'd': options->display = value; return;
+        case 'x': options->xml = true; return;
+        case OPTION_DTD: return;
+        case 'l': set_loop(options, value, USEC_PER_SEC); return;
+        case OPTION_LOOP_MS: set_loop(options, value, USEC_PER_MSEC); return;
+        default: options->problem = BAD_ARGUMENTS;
         }
 }
 
@@ -170,7 +134,8 @@ static bool parse_subcommand(int argc, char **argv, SmiOptions *ret) {
         ret->mode = topology ? SMI_MODE_TOPOLOGY : SMI_MODE_NVLINK;
         ret->problem = BAD_ARGUMENTS;
         for (int i = 2; i < argc; i++)
-                if (streq(argv[i], topology ? "-m" : "-s") || streq(argv[i], topology ? "--matrix" : "--status"))
+                if (streq(argv[i], topology ? "-m" : "-s") ||
+                                streq(argv[i], topology ? "--matrix" : "--status"))
                         ret->problem = NULL;
                 else if (!topology && (streq(argv[i], "-i") || streq(argv[i], "--id")) && i + 1 < argc)
                         ret->ids = argv[++i];
@@ -205,6 +170,7 @@ void smi_options_parse(int argc, char **argv, SmiOptions *ret) {
         if (optind < argc || (options.xml && options.mode != SMI_MODE_LOG))
                 options.problem = BAD_ARGUMENTS;
         if ((options.mode == SMI_MODE_QUERY_GPU || options.mode == SMI_MODE_QUERY_APPS) && !options.format)
-                options.problem = "Missing \"--format=\" switch. Please run 'nvidia-smi --help-query-gpu' for help.";
+                options.problem = "Missing \"--format=\" switch. Please run 'nvidia-smi --help-query-gpu' "
+                                  "for help.";
         *ret = options;
 }

@@ -40,7 +40,8 @@ static void print_gpu(const Smi *smi, const SmiField *const *fields, size_t n, u
 }
 
 static const char* header_name(const Smi *smi, const char *asked) {
-        return smi->dialect == DIALECT_AI_LAB && streq(asked, "fabric.cliqueId") ? "fabric.clique_id" : asked;
+        return smi->dialect == DIALECT_AI_LAB && streq(asked, "fabric.cliqueId") ? "fabric.clique_id"
+                                                                                 : asked;
 }
 
 int smi_query_gpu(Smi *smi, const SmiOptions *options) {
@@ -53,7 +54,7 @@ int smi_query_gpu(Smi *smi, const SmiOptions *options) {
                 (void) printf("Field \"%s\" is not a valid field to query.\n\n", options->fields);
                 return SMI_INVALID;
         }
-        STRV_FOREACH(name, names) {
+        STRV_FOREACH (name, names) {
                 const char *asked = text_strip(*name);
 
                 fields[n] = smi_field_find(asked);
@@ -63,7 +64,8 @@ int smi_query_gpu(Smi *smi, const SmiOptions *options) {
                         (void) printf("Field \"%s\" is not a valid field to query.\n\n", asked);
                         return SMI_INVALID;
                 }
-                memory = memory || streq(fields[n]->name, "memory.used") || streq(fields[n]->name, "memory.free");
+                memory = memory || streq(fields[n]->name, "memory.used") ||
+                                streq(fields[n]->name, "memory.free");
                 n++;
         }
 
@@ -71,8 +73,9 @@ int smi_query_gpu(Smi *smi, const SmiOptions *options) {
                 return SMI_FAILED;
         if (options->header) {
                 for (size_t i = 0; i < n; i++)
-                        (void) fprintf(smi->out, options->units && fields[i]->unit ? "%s%s [%s]" : "%s%s", i > 0 ? ", " : "",
-                                       header_name(smi, text_strip(names[i])), fields[i]->unit);
+                        (void) fprintf(smi->out, options->units && fields[i]->unit ? "%s%s [%s]" : "%s%s",
+                                        i > 0 ? ", " : "", header_name(smi, text_strip(names[i])),
+                                        fields[i]->unit);
                 (void) fputc('\n', smi->out);
         }
         for (uint32_t i = 0; i < smi->tray.header->n_gpus; i++)
@@ -120,29 +123,16 @@ static void print_app_value(const Smi *smi, const SmiProcess *process, AppField 
         const TrayGpu *gpu = &smi->tray.gpus[process->gpu];
 
         switch (field) {
-        case APP_TIMESTAMP:
-                (void) fputs(smi->timestamp, smi->out);
-                return;
-        case APP_GPU_NAME:
-                (void) fputs(smi->tray.header->model.name, smi->out);
-                return;
-        case APP_GPU_BUS_ID:
-                (void) fputs(gpu->bus_id, smi->out);
-                return;
-        case APP_GPU_SERIAL:
-                (void) fputs(gpu->serial, smi->out);
-                return;
-        case APP_GPU_UUID:
-                (void) fputs(gpu->uuid, smi->out);
-                return;
-        case APP_PID:
-                (void) fprintf(smi->out, "%d", (int) process->pid);
-                return;
-        case APP_NAME:
-                (void) fputs(process->name, smi->out);
-                return;
+        case APP_TIMESTAMP: (void) fputs(smi->timestamp, smi->out); return;
+        case APP_GPU_NAME: (void) fputs(smi->tray.header->model.name, smi->out); return;
+        case APP_GPU_BUS_ID: (void) fputs(gpu->bus_id, smi->out); return;
+        case APP_GPU_SERIAL: (void) fputs(gpu->serial, smi->out); return;
+        case APP_GPU_UUID: (void) fputs(gpu->uuid, smi->out); return;
+        case APP_PID: (void) fprintf(smi->out, "%d", (int) process->pid); return;
+        case APP_NAME: (void) fputs(process->name, smi->out); return;
         case APP_MEMORY:
-                (void) fprintf(smi->out, "%llu%s", (unsigned long long) (process->used_bytes >> 20), units ? " MiB" : "");
+                (void) fprintf(smi->out, "%llu%s", (unsigned long long) (process->used_bytes >> 20),
+                                units ? " MiB" : "");
                 return;
         }
 }
@@ -156,7 +146,7 @@ int smi_query_apps(Smi *smi, const SmiOptions *options) {
                 (void) printf("Field \"%s\" is not a valid field to query.\n\n", options->fields);
                 return SMI_INVALID;
         }
-        STRV_FOREACH(name, names) {
+        STRV_FOREACH (name, names) {
                 int found = find_app_field(text_strip(*name));
 
                 if (found < 0) {
@@ -171,7 +161,7 @@ int smi_query_apps(Smi *smi, const SmiOptions *options) {
         if (options->header) {
                 for (size_t i = 0; i < n; i++)
                         (void) fprintf(smi->out, "%s%s%s", i > 0 ? ", " : "", text_strip(names[i]),
-                                       fields[i] == APP_MEMORY && options->units ? " [MiB]" : "");
+                                        fields[i] == APP_MEMORY && options->units ? " [MiB]" : "");
                 (void) fputc('\n', smi->out);
         }
         for (size_t i = 0; i < smi->n_processes; i++) {

@@ -10,7 +10,8 @@
 #include "cli/nvidia-smi.h"
 
 static void sleep_until(usec_t end) {
-        struct timespec at = { .tv_sec = (time_t) (end / USEC_PER_SEC), .tv_nsec = (long) (end % USEC_PER_SEC * 1000) };
+        struct timespec at = { .tv_sec = (time_t) (end / USEC_PER_SEC),
+                .tv_nsec = (long) (end % USEC_PER_SEC * 1000) };
 
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
                 continue;
@@ -40,9 +41,10 @@ static int report_lab(const Smi *smi, const TrayReset *results) {
                 (void) fflush(stdout);
                 if (results[i] == TRAY_RESET_BUSY)
                         (void) fprintf(stderr,
-                                       "Unable to reset GPU %s because it's being used by some other process (e.g. CUDA "
-                                       "application). Please first kill all processes using this GPU.\n",
-                                       bus_id);
+                                        "Unable to reset GPU %s because it's being used by some other "
+                                        "process (e.g. CUDA "
+                                        "application). Please first kill all processes using this GPU.\n",
+                                        bus_id);
                 else
                         (void) fprintf(stderr, "Unable to reset GPU %s: Unknown Error\n", bus_id);
         }
@@ -62,14 +64,18 @@ static void print_refused(const Smi *smi, const TrayReset *results) {
         for (uint32_t i = 0; i < smi->tray.header->n_gpus; i++)
                 if (results[i] == TRAY_RESET_BUSY || results[i] == TRAY_RESET_LOST)
                         (void) printf("  GPU %s: %s\n", smi->tray.gpus[i].bus_id,
-                                      nvml_error_text(results[i] == TRAY_RESET_BUSY ? NVML_IN_USE : NVML_GPU_IS_LOST));
+                                        nvml_error_text(results[i] == TRAY_RESET_BUSY ? NVML_IN_USE
+                                                                                      : NVML_GPU_IS_LOST));
         if (n_busy > 0)
-                (void) printf("\n%zu %s currently being used by one or more other processes (e.g., Fabric Manager, CUDA "
-                              "application, graphics application such as an X server, or a monitoring application such as "
-                              "another instance of nvidia-smi). Please first kill all processes using %s and all compute "
+                (void) printf("\n%zu %s currently being used by one or more other processes (e.g., Fabric "
+                              "Manager, CUDA "
+                              "application, graphics application such as an X server, or a monitoring "
+                              "application such as "
+                              "another instance of nvidia-smi). Please first kill all processes using %s "
+                              "and all compute "
                               "applications running in the system.\n",
-                              n_busy, n_busy == 1 ? "device is" : "devices are",
-                              n_busy == 1 ? "this device" : "these devices");
+                                n_busy, n_busy == 1 ? "device is" : "devices are",
+                                n_busy == 1 ? "this device" : "these devices");
 }
 
 static int report(const Smi *smi, const TrayReset *results) {
@@ -83,9 +89,10 @@ static int report(const Smi *smi, const TrayReset *results) {
                 if (results[i] == TRAY_RESET_DONE)
                         (void) printf("GPU %s was successfully reset.\n", bus_id);
                 else if (results[i] == TRAY_RESET_FAILED)
-                        (void) printf("GPU %s did not complete reset successfully, and may be in an unstable state. Please "
+                        (void) printf("GPU %s did not complete reset successfully, and may be in an "
+                                      "unstable state. Please "
                                       "reboot your system.\n",
-                                      bus_id);
+                                        bus_id);
                 else if (results[i] == TRAY_RESET_NOT_SUPPORTED)
                         (void) printf("Resetting GPU %s is not supported.\n", bus_id);
         }
@@ -109,7 +116,8 @@ static int report_not_permitted(const Smi *smi) {
         }
         for (uint32_t i = 0; i < smi->tray.header->n_gpus; i++)
                 if (smi->selected[i])
-                        (void) printf("Unable to reset GPU %s: Insufficient Permissions\n", smi->tray.gpus[i].bus_id);
+                        (void) printf("Unable to reset GPU %s: Insufficient Permissions\n",
+                                        smi->tray.gpus[i].bus_id);
         return SMI_NO_PERMISSION;
 }
 
@@ -126,7 +134,8 @@ int smi_reset(Smi *smi) {
                 return SMI_FAILED;
         r = tray_reset(smi->selected, smi->tray.header->n_gpus, results, &end);
         if (r < 0) {
-                (void) printf("GPU Reset couldn't run: %s\n", nvml_error_text(r == -EACCES ? NVML_NO_PERMISSION : NVML_UNKNOWN));
+                (void) printf("GPU Reset couldn't run: %s\n",
+                                nvml_error_text(r == -EACCES ? NVML_NO_PERMISSION : NVML_UNKNOWN));
                 return SMI_FAILED;
         }
 

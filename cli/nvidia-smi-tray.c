@@ -25,7 +25,7 @@ static int smi_select(Smi *smi, const char *ids) {
                 (void) printf("Invalid argument for the switch \"--id\": %s\n", ids);
                 return SMI_INVALID;
         }
-        STRV_FOREACH(item, list) {
+        STRV_FOREACH (item, list) {
                 const TrayGpu *gpu;
                 GpuId id = {};
 
@@ -33,7 +33,7 @@ static int smi_select(Smi *smi, const char *ids) {
                 if (gpu_id_parse(*item, &id) < 0 && bus_id_scan(*item, id.bus_id) >= 0)
                         id.kind = GPU_ID_BUS_ID;
                 else if (gpu_id_parse(*item, &id) < 0 ||
-                         (smi->dialect == DIALECT_AI_LAB && id.kind != GPU_ID_INDEX))
+                                (smi->dialect == DIALECT_AI_LAB && id.kind != GPU_ID_INDEX))
                         id = (GpuId){ .kind = GPU_ID_INDEX, .index = UINT32_MAX };
                 gpu = tray_find_gpu(&smi->tray, &id);
                 if (!gpu) {
@@ -58,7 +58,8 @@ static void set_timestamp(Smi *smi) {
 
 static int driver_failed(NvmlReturn error) {
         if (error == NVML_DRIVER_NOT_LOADED)
-                (void) printf("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that "
+                (void) printf("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA "
+                              "driver. Make sure that "
                               "the latest NVIDIA driver is installed and running.\n\n");
         else
                 (void) printf("Failed to initialize NVML: %s\n", nvml_error_text(error));

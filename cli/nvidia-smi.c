@@ -10,25 +10,21 @@
 
 static int run_mode(Smi *smi, const SmiOptions *options) {
         switch (options->mode) {
-        case SMI_MODE_LIST:
-                return smi_list(smi);
-        case SMI_MODE_LOG:
-                return options->xml ? smi_log_xml(smi) : smi_log_text(smi, options);
-        case SMI_MODE_QUERY_GPU:
-                return smi_query_gpu(smi, options);
-        case SMI_MODE_QUERY_APPS:
-                return smi_query_apps(smi, options);
-        case SMI_MODE_RESET:
-                return smi_reset(smi);
-        case SMI_MODE_PERSISTENCE:
-                return smi_persistence(smi, options->persistence);
-        case SMI_MODE_TOPOLOGY:
-                return smi_topology(smi);
-        case SMI_MODE_NVLINK:
-                return smi_nvlink(smi);
-        default:
-                return smi_table(smi);
+        case SMI_MODE_LIST: return smi_list(smi);
+        case SMI_MODE_LOG: return options->xml ? smi_log_xml(smi) : smi_log_text(smi, options);
+        case SMI_MODE_QUERY_GPU: return smi_query_gpu(smi, options);
+        case SMI_MODE_QUERY_APPS: return smi_query_apps(smi, options);
+        case SMI_MODE_RESET: return smi_reset(smi);
+        case SMI_MODE_PERSISTENCE: return smi_persistence(smi, options->persistence);
+        case SMI_MODE_TOPOLOGY: return smi_topology(smi);
+        case SMI_MODE_NVLINK: return smi_nvlink(smi);
+        case SMI_MODE_TABLE:
+        case SMI_MODE_HELP:
+        case SMI_MODE_HELP_QUERY_GPU:
+        case SMI_MODE_HELP_QUERY_APPS:
+        case SMI_MODE_VERSION: break;
         }
+        return smi_table(smi);
 }
 
 static int version(const Smi *smi) {
@@ -39,8 +35,8 @@ static int version(const Smi *smi) {
         /* NVML's version is the driver's without its last part. */
         (void) printf("NVIDIA-SMI version  : %s\nNVML version        : %.*s\nDRIVER version      : %s\n"
                       "CUDA Version        : %u.%u\n",
-                      driver, end ? (int) (end - driver) : (int) strlen(driver), driver, driver, cuda / 1000,
-                      cuda % 1000 / 10);
+                        driver, end ? (int) (end - driver) : (int) strlen(driver), driver, driver,
+                        cuda / 1000, cuda % 1000 / 10);
         return SMI_OK;
 }
 

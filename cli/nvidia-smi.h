@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulated tray's nvidia-smi: the vendor's tool as far as it can be told from its outputs (drivers 580 to 610), over
- * the tray's state. What is not emulated prints as the vendor's tool prints what it cannot read. */
+/* The emulated tray's nvidia-smi: the vendor's tool as far as it can be told from its outputs (drivers 580
+ * to 610), over the tray's state. What is not emulated prints as the vendor's tool prints what it cannot
+ * read. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,7 +30,7 @@ enum {
         SMI_LAB_FAILED = 1, /* for everything, under the reference lab's dialect */
 };
 
-#define SMI_NA "N/A"
+#define SMI_NA         "N/A"
 #define SMI_DEPRECATED "Requested functionality has been deprecated"
 #define SMI_VALUE_SIZE 256
 
@@ -111,7 +112,8 @@ extern const size_t smi_n_fields;
 /* Reads the arguments. *ret has the problem if there is one. */
 void smi_options_parse(int argc, char **argv, SmiOptions *ret);
 
-/* Opens the tray as it is now and marks the GPUs that were asked for. SMI_OK, or an exit code after saying why. */
+/* Opens the tray as it is now and marks the GPUs that were asked for. SMI_OK, or an exit code after saying
+ * why. */
 int smi_open(const SmiOptions *options, Smi *ret);
 void smi_done(Smi *smi);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of NVML's binary interface that the agent uses and the emulated driver offers: struct layouts, numbers and
- * function signatures, as they are on 64-bit Linux (x86-64 and aarch64 alike).
+/* The part of NVML's binary interface that the agent uses and the emulated driver offers: struct layouts,
+ * numbers and function signatures, as they are on 64-bit Linux (x86-64 and aarch64 alike).
  *
- * Checked against the public headers 12.6.77 (driver 560), 12.8.90 (570), 12.9.40 (575), 13.0.39 (580) and 13.3.29
- * (610); "since" names the first of them that has a thing. Symbols are looked up by their full names: the library still
- * exports the unsuffixed ones with their old layouts. All functions but nvmlErrorString return an NvmlReturn. */
+ * Checked against the public headers 12.6.77 (driver 560), 12.8.90 (570), 12.9.40 (575), 13.0.39 (580) and
+ * 13.3.29 (610); "since" names the first of them that has a thing. Symbols are looked up by their full
+ * names: the library still exports the unsuffixed ones with their old layouts. All functions but
+ * nvmlErrorString return an NvmlReturn. */
 #pragma once
 
 #include <stddef.h>
@@ -33,7 +34,7 @@ enum {
         NVML_GPU_IS_LOST = 15,
         NVML_RESET_REQUIRED = 16,
         NVML_OPERATING_SYSTEM = 17,
-        NVML_LIB_RM_VERSION_MISMATCH = 18, /* the driver's packages were upgraded, its module was not loaded anew */
+        NVML_LIB_RM_VERSION_MISMATCH = 18, /* packages were upgraded, the module was not loaded anew */
         NVML_IN_USE = 19,
         NVML_NO_MEMORY = 20,
         NVML_NO_DATA = 21,
@@ -49,16 +50,18 @@ enum {
 /* nvmlInitWithFlags, header 13.3.29. */
 enum {
         NVML_INIT_NO_GPUS = 1 << 0,   /* succeed on a machine without GPUs */
-        NVML_INIT_NO_ATTACH = 1 << 1, /* do not attach the GPUs; counts 0 GPUs in some drivers before 590.37 */
+        NVML_INIT_NO_ATTACH = 1 << 1, /* attach none; counts 0 GPUs in some drivers before 590.37 */
 };
 
-/* Buffers: nvmlSystemGet*Version and nvmlDeviceGetUUID 80 or more, names 96 (the old call: 64), serials 30. */
+/* Buffers: nvmlSystemGet*Version and nvmlDeviceGetUUID 80 or more, names 96 (the old call: 64), serials
+ * 30. */
 #define NVML_VERSION_SIZE 80
-#define NVML_UUID_SIZE 96
-#define NVML_NAME_SIZE 96
-#define NVML_SERIAL_SIZE 30
+#define NVML_UUID_SIZE    96
+#define NVML_NAME_SIZE    96
+#define NVML_SERIAL_SIZE  30
 
-/* A struct that carries its version begins with this word; another one is answered by ARGUMENT_VERSION_MISMATCH. */
+/* A struct that carries its version begins with this word; another one is answered by
+ * ARGUMENT_VERSION_MISMATCH. */
 #define NVML_VERSION_WORD(size, version) ((uint32_t) ((size) | (version) << 24))
 
 /* Opaque, valid until nvmlShutdown. */
@@ -70,7 +73,7 @@ typedef struct NvmlPciInfo {
         uint32_t domain;
         uint32_t bus;
         uint32_t device;
-        uint32_t pci_device_id;    /* device << 16 | vendor */
+        uint32_t pci_device_id; /* device << 16 | vendor */
         uint32_t pci_subsystem_id;
         char bus_id[32]; /* "%08X:%02X:%02X.0" */
 } NvmlPciInfo;
@@ -106,8 +109,9 @@ typedef struct NvmlTemperature {
 } NvmlTemperature;
 #define NVML_TEMPERATURE_V1_VERSION NVML_VERSION_WORD(sizeof(NvmlTemperature), 1U)
 
-/* nvmlProcessInfo_t of the _v3 calls. Headers of the 535 time had 32 bytes here and went back: leave slack behind an
- * array of these. used_bytes is all ones where the driver cannot tell; instances are all ones without MIG. */
+/* nvmlProcessInfo_t of the _v3 calls. Headers of the 535 time had 32 bytes here and went back: leave slack
+ * behind an array of these. used_bytes is all ones where the driver cannot tell; instances are all ones
+ * without MIG. */
 typedef struct NvmlProcessInfo {
         uint32_t pid;
         uint64_t used_bytes;
@@ -153,8 +157,9 @@ enum {
         NVML_FABRIC_COMPLETED = 3,
 };
 
-/* The health mask: fields of two bits with 0 not supported, 1 true, 2 false; incorrect configuration has four bits with
- * 0 not supported, 1 none, else the reason. Header 13.3.29; the last two fields are younger than 12.4. */
+/* The health mask: fields of two bits with 0 not supported, 1 true, 2 false; incorrect configuration has
+ * four bits with 0 not supported, 1 none, else the reason. Header 13.3.29; the last two fields are younger
+ * than 12.4. */
 enum {
         NVML_FABRIC_HEALTH_DEGRADED_BW_SHIFT = 0,
         NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT = 2,
@@ -209,10 +214,10 @@ typedef struct NvmlFieldValue {
 /* Field ids. Some others moved between releases; these are the same in 12.6 to 13.3 (230: since 12.8). */
 enum {
         NVML_FIELD_MEMORY_TEMPERATURE = 82,
-        NVML_FIELD_TOTAL_ENERGY = 83,         /* mJ */
-        NVML_FIELD_NVLINK_SPEED_COMMON = 90,  /* MB/s of the active links */
+        NVML_FIELD_TOTAL_ENERGY = 83,        /* mJ */
+        NVML_FIELD_NVLINK_SPEED_COMMON = 90, /* MB/s of the active links */
         NVML_FIELD_NVLINK_LINK_COUNT = 91,
-        NVML_FIELD_NVLINK_DATA_TX = 138,      /* KiB; scope: link, or all ones for the sum */
+        NVML_FIELD_NVLINK_DATA_TX = 138, /* KiB; scope: link, or all ones for the sum */
         NVML_FIELD_NVLINK_DATA_RX = 139,
         NVML_FIELD_NVLINK_RAW_TX = 140,
         NVML_FIELD_NVLINK_RAW_RX = 141,
@@ -220,16 +225,17 @@ enum {
         NVML_FIELD_REMAPPED_UNCORRECTABLE = 143,
         NVML_FIELD_REMAPPED_PENDING = 144,
         NVML_FIELD_REMAPPED_FAILURE = 145,
-        NVML_FIELD_NVLINK_SPEED = 164, /* MB/s; scope: link */
-        NVML_FIELD_NVLINK_STATE = 165, /* 0, 1; scope: link */
-        NVML_FIELD_POWER_AVERAGE = 185, /* mW */
-        NVML_FIELD_POWER_INSTANT = 186, /* mW */
+        NVML_FIELD_NVLINK_SPEED = 164,      /* MB/s; scope: link */
+        NVML_FIELD_NVLINK_STATE = 165,      /* 0, 1; scope: link */
+        NVML_FIELD_POWER_AVERAGE = 185,     /* mW */
+        NVML_FIELD_POWER_INSTANT = 186,     /* mW */
         NVML_FIELD_NVLINK_XMIT_BYTES = 202, /* NVLink 5; scope: link */
         NVML_FIELD_NVLINK_RCV_BYTES = 204,
         NVML_FIELD_RECOVERY_ACTION = 230,
 };
 
-/* nvmlDeviceGpuRecoveryAction_t: 0 to 4 since 12.8, 5 since 13.2; 6 and 7 from the documents of driver 615. */
+/* nvmlDeviceGpuRecoveryAction_t: 0 to 4 since 12.8, 5 since 13.2; 6 and 7 from the documents of driver
+ * 615. */
 enum {
         NVML_RECOVERY_NONE = 0,
         NVML_RECOVERY_GPU_RESET = 1,
@@ -266,7 +272,8 @@ typedef struct NvmlPlatformInfo {
 #define NVML_PLATFORM_INFO_V2_VERSION NVML_VERSION_WORD(sizeof(NvmlPlatformInfo), 2U)
 
 #define NVML_ASSERT_SIZE(Type, size) _Static_assert(sizeof(Type) == (size), #Type)
-#define NVML_ASSERT_OFFSET(Type, member, at) _Static_assert(offsetof(Type, member) == (at), #Type "." #member)
+#define NVML_ASSERT_OFFSET(Type, member, at) \
+        _Static_assert(offsetof(Type, member) == (at), #Type "." #member)
 
 NVML_ASSERT_SIZE(NvmlPciInfo, 68);
 NVML_ASSERT_OFFSET(NvmlPciInfo, domain, 16);
@@ -318,44 +325,47 @@ NVML_ASSERT_OFFSET(NvmlPlatformInfo, slot_number, 36);
 NVML_ASSERT_OFFSET(NvmlPlatformInfo, module_id, 40);
 _Static_assert(NVML_PLATFORM_INFO_V2_VERSION == 0x0200002c, "nvmlPlatformInfo_v2_t");
 
-/* What the agent looks up, as X(name, arguments). The first list is in every driver since 535; a driver without one of
- * the second still works. Where a call takes an array and its size, size 0 asks for the number: INSUFFICIENT_SIZE. */
-#define NVML_REQUIRED_FUNCTIONS(X)                                                                                \
-        X(nvmlInit_v2, (void))                                                                                    \
-        X(nvmlShutdown, (void))                                                                                   \
-        X(nvmlSystemGetDriverVersion, (char *version, unsigned length))                                           \
-        X(nvmlDeviceGetCount_v2, (unsigned *count))                                                               \
-        X(nvmlDeviceGetHandleByIndex_v2, (unsigned index, NvmlDevice *device))                                    \
-        X(nvmlDeviceGetHandleByPciBusId_v2, (const char *bus_id, NvmlDevice *device))                             \
-        X(nvmlDeviceGetHandleByUUID, (const char *uuid, NvmlDevice *device))                                      \
-        X(nvmlDeviceGetIndex, (NvmlDevice device, unsigned *index))                                               \
-        X(nvmlDeviceGetMinorNumber, (NvmlDevice device, unsigned *minor))                                         \
-        X(nvmlDeviceGetName, (NvmlDevice device, char *name, unsigned length))                                    \
-        X(nvmlDeviceGetUUID, (NvmlDevice device, char *uuid, unsigned length))                                    \
-        X(nvmlDeviceGetSerial, (NvmlDevice device, char *serial, unsigned length))                                \
-        X(nvmlDeviceGetPciInfo_v3, (NvmlDevice device, NvmlPciInfo *pci))                                         \
-        X(nvmlDeviceGetMemoryInfo, (NvmlDevice device, NvmlMemory *memory))                                       \
-        X(nvmlDeviceGetUtilizationRates, (NvmlDevice device, NvmlUtilization *utilization))                       \
-        X(nvmlDeviceGetPowerUsage, (NvmlDevice device, unsigned *milliwatts))                                     \
-        X(nvmlDeviceGetPersistenceMode, (NvmlDevice device, int *mode))                                           \
-        X(nvmlDeviceGetNvLinkState, (NvmlDevice device, unsigned link, int *active))                              \
+/* What the agent looks up, as X(name, arguments). The first list is in every driver since 535; a driver
+ * without one of the second still works. Where a call takes an array and its size, size 0 asks for the
+ * number: INSUFFICIENT_SIZE. */
+#define NVML_REQUIRED_FUNCTIONS(X)                                                           \
+        X(nvmlInit_v2, (void) )                                                              \
+        X(nvmlShutdown, (void) )                                                             \
+        X(nvmlSystemGetDriverVersion, (char *version, unsigned length))                      \
+        X(nvmlDeviceGetCount_v2, (unsigned *count))                                          \
+        X(nvmlDeviceGetHandleByIndex_v2, (unsigned index, NvmlDevice *device))               \
+        X(nvmlDeviceGetHandleByPciBusId_v2, (const char *bus_id, NvmlDevice *device))        \
+        X(nvmlDeviceGetHandleByUUID, (const char *uuid, NvmlDevice *device))                 \
+        X(nvmlDeviceGetIndex, (NvmlDevice device, unsigned *index))                          \
+        X(nvmlDeviceGetMinorNumber, (NvmlDevice device, unsigned *minor))                    \
+        X(nvmlDeviceGetName, (NvmlDevice device, char *name, unsigned length))               \
+        X(nvmlDeviceGetUUID, (NvmlDevice device, char *uuid, unsigned length))               \
+        X(nvmlDeviceGetSerial, (NvmlDevice device, char *serial, unsigned length))           \
+        X(nvmlDeviceGetPciInfo_v3, (NvmlDevice device, NvmlPciInfo * pci))                   \
+        X(nvmlDeviceGetMemoryInfo, (NvmlDevice device, NvmlMemory * memory))                 \
+        X(nvmlDeviceGetUtilizationRates, (NvmlDevice device, NvmlUtilization * utilization)) \
+        X(nvmlDeviceGetPowerUsage, (NvmlDevice device, unsigned *milliwatts))                \
+        X(nvmlDeviceGetPersistenceMode, (NvmlDevice device, int *mode))                      \
+        X(nvmlDeviceGetNvLinkState, (NvmlDevice device, unsigned link, int *active))         \
         X(nvmlDeviceGetFieldValues, (NvmlDevice device, int n_values, NvmlFieldValue *values))
 
-#define NVML_OPTIONAL_FUNCTIONS(X)                                                                                \
-        X(nvmlInitWithFlags, (unsigned flags))                                                                    \
-        X(nvmlDeviceGetMemoryInfo_v2, (NvmlDevice device, NvmlMemoryV2 *memory))                                  \
-        X(nvmlDeviceGetTemperature, (NvmlDevice device, int sensor, unsigned *celsius))                           \
-        X(nvmlDeviceGetTemperatureV, (NvmlDevice device, NvmlTemperature *temperature))                           \
-        X(nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos))  \
-        X(nvmlDeviceGetGraphicsRunningProcesses_v3, (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos)) \
-        X(nvmlDeviceGetMPSComputeRunningProcesses_v3,                                                             \
-          (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos))                                           \
-        X(nvmlDeviceGetGpuFabricInfo, (NvmlDevice device, NvmlFabricInfo *info))                                  \
-        X(nvmlDeviceGetGpuFabricInfoV, (NvmlDevice device, void *info)) /* V2 or V3, by its version word */       \
-        X(nvmlDeviceGetNvLinkRemotePciInfo_v2, (NvmlDevice device, unsigned link, NvmlPciInfo *pci))              \
-        X(nvmlDeviceGetNvLinkRemoteDeviceType, (NvmlDevice device, unsigned link, int *type))                     \
-        X(nvmlDeviceGetMigMode, (NvmlDevice device, unsigned *current, unsigned *pending))                        \
-        X(nvmlDeviceGetPlatformInfo, (NvmlDevice device, NvmlPlatformInfo *info))                                 \
+#define NVML_OPTIONAL_FUNCTIONS(X)                                                                          \
+        X(nvmlInitWithFlags, (unsigned flags))                                                              \
+        X(nvmlDeviceGetMemoryInfo_v2, (NvmlDevice device, NvmlMemoryV2 * memory))                           \
+        X(nvmlDeviceGetTemperature, (NvmlDevice device, int sensor, unsigned *celsius))                     \
+        X(nvmlDeviceGetTemperatureV, (NvmlDevice device, NvmlTemperature * temperature))                    \
+        X(nvmlDeviceGetComputeRunningProcesses_v3,                                                          \
+                        (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos))                       \
+        X(nvmlDeviceGetGraphicsRunningProcesses_v3,                                                         \
+                        (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos))                       \
+        X(nvmlDeviceGetMPSComputeRunningProcesses_v3,                                                       \
+                        (NvmlDevice device, unsigned *count, NvmlProcessInfo *infos))                       \
+        X(nvmlDeviceGetGpuFabricInfo, (NvmlDevice device, NvmlFabricInfo * info))                           \
+        X(nvmlDeviceGetGpuFabricInfoV, (NvmlDevice device, void *info)) /* V2 or V3, by its version word */ \
+        X(nvmlDeviceGetNvLinkRemotePciInfo_v2, (NvmlDevice device, unsigned link, NvmlPciInfo *pci))        \
+        X(nvmlDeviceGetNvLinkRemoteDeviceType, (NvmlDevice device, unsigned link, int *type))               \
+        X(nvmlDeviceGetMigMode, (NvmlDevice device, unsigned *current, unsigned *pending))                  \
+        X(nvmlDeviceGetPlatformInfo, (NvmlDevice device, NvmlPlatformInfo * info))                          \
         X(nvmlDeviceSetPersistenceMode, (NvmlDevice device, int mode))
 
 /* nvmlErrorString's type: it works before init, too, and never returns NULL. */

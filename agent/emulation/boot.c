@@ -70,7 +70,8 @@ static const char* list_item(char *const *list, uint32_t index) {
         return index < strv_length(list) ? list[index] : NULL;
 }
 
-static int gpu_set_identity(const EmulationConfig *config, const GpuPreset *preset, uint32_t index, TrayGpu *gpu) {
+static int gpu_set_identity(
+                const EmulationConfig *config, const GpuPreset *preset, uint32_t index, TrayGpu *gpu) {
         uint32_t board = preset->model.shared_serials ? index / 2 : index;
         const char *item;
         int r = 0;
@@ -107,8 +108,9 @@ static int identities_are_unique(const Tray *tray) {
         /* Once per boot: 1,024 GPUs are half a million comparisons, about a millisecond each kind. */
         for (uint32_t i = 0; i < n; i++)
                 for (uint32_t k = 0; k < i; k++)
-                        if (tray->gpus[i].minor == tray->gpus[k].minor || streq(tray->gpus[i].uuid, tray->gpus[k].uuid) ||
-                            streq(tray->gpus[i].bus_id, tray->gpus[k].bus_id))
+                        if (tray->gpus[i].minor == tray->gpus[k].minor ||
+                                        streq(tray->gpus[i].uuid, tray->gpus[k].uuid) ||
+                                        streq(tray->gpus[i].bus_id, tray->gpus[k].bus_id))
                                 return -EEXIST;
         return 0;
 }
@@ -139,7 +141,8 @@ static void header_fill(const EmulationConfig *config, const GpuPreset *preset, 
         }
 }
 
-static int tray_fill(const EmulationConfig *config, const GpuPreset *preset, Tray *tray, char **ret_message) {
+static int tray_fill(
+                const EmulationConfig *config, const GpuPreset *preset, Tray *tray, char **ret_message) {
         TrayHeader *header = tray->header;
         TrayPartition *partition;
         int r;
@@ -147,7 +150,8 @@ static int tray_fill(const EmulationConfig *config, const GpuPreset *preset, Tra
         header_fill(config, preset, header);
         if (header->model.cluster) {
                 if (uuid_parse(config->cluster_uuid, header->cluster_uuid) < 0) {
-                        (void) asprintf(ret_message, "cluster-uuid \"%s\" is not a UUID", config->cluster_uuid);
+                        (void) asprintf(ret_message, "cluster-uuid \"%s\" is not a UUID",
+                                        config->cluster_uuid);
                         return -EINVAL;
                 }
                 if (config->partition != PARTITION_NONE) {
@@ -156,7 +160,8 @@ static int tray_fill(const EmulationConfig *config, const GpuPreset *preset, Tra
                                 return r;
                         partition->id = config->partition;
                         partition->clique = config->clique;
-                        (void) snprintf(partition->name, sizeof partition->name, "%s", config->partition_name);
+                        (void) snprintf(partition->name, sizeof partition->name, "%s",
+                                        config->partition_name);
                 }
         }
 
@@ -164,7 +169,8 @@ static int tray_fill(const EmulationConfig *config, const GpuPreset *preset, Tra
                 TrayGpu *gpu = &tray->gpus[i];
 
                 if (gpu_set_identity(config, preset, i, gpu) < 0) {
-                        (void) asprintf(ret_message, "GPU %u's UUID, bus id, minor or serial is not valid", i);
+                        (void) asprintf(ret_message, "GPU %u's UUID, bus id, minor or serial is not valid",
+                                        i);
                         return -EINVAL;
                 }
                 gpu->partition = header->model.cluster ? config->partition : PARTITION_NONE;
@@ -197,8 +203,9 @@ static int make_directory(const char *path, mode_t mode) {
         return chmod(path, mode) < 0 ? -errno : 0;
 }
 
-/* A character node where that is permitted, since slurmd takes nothing else; it is /dev/null's, so that anybody can open
- * and hold it. In an unprivileged container a plain file, or what its manager has put there. */
+/* A character node where that is permitted, since slurmd takes nothing else; it is /dev/null's, so that
+ * anybody can open and hold it. In an unprivileged container a plain file, or what its manager has put
+ * there. */
 static int make_node(const char *path) {
         CLEANUP(fd_close) int fd = -1;
         struct stat st;
@@ -252,7 +259,8 @@ int tray_boot(const EmulationConfig *config, char **ret_message) {
         int r;
 
         if (!preset) {
-                (void) asprintf(ret_message, "there is no preset \"%s\" (gb200, gb300, b200, h100)", config->preset);
+                (void) asprintf(ret_message, "there is no preset \"%s\" (gb200, gb300, b200, h100)",
+                                config->preset);
                 return -EINVAL;
         }
         if (dialect_from_string(config->dialect) < 0) {

@@ -13,7 +13,7 @@
 #include "agent/base/io.h"
 
 #define CLIENT_MAGIC "gpuaclnt"
-#define CLIENTS_MAX 2048
+#define CLIENTS_MAX  2048
 /* A GPU that worked is warm for a while; after that its registration says nothing any more. */
 #define CLIENT_AFTERGLOW_USEC (300 * USEC_PER_SEC)
 
@@ -29,8 +29,11 @@ static int process_start_time(pid_t pid, uint64_t *ret) {
         if (file_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
                 return -ESRCH;
         p = strrchr(text, ')'); /* the name in front of it may hold anything */
-        if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                         &start) != 1)
+        if (!p ||
+                        sscanf(p + 1,
+                                        " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+                                        "%*d %*d %*d %llu",
+                                        &start) != 1)
                 return -ESRCH;
         *ret = start;
         return 0;
@@ -43,7 +46,7 @@ static bool process_is(const ClientRecord *record, uid_t owner) {
 
         (void) snprintf(path, sizeof path, "/proc/%d", record->pid);
         return record->pid > 0 && stat(path, &st) >= 0 && st.st_uid == owner &&
-               process_start_time(record->pid, &start) >= 0 && start == record->start_time;
+                        process_start_time(record->pid, &start) >= 0 && start == record->start_time;
 }
 
 static bool client_read(int dir_fd, const char *name, const TrayHeader *header, usec_t now, Client *ret) {
@@ -55,8 +58,8 @@ static bool client_read(int dir_fd, const char *name, const TrayHeader *header, 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return false;
         if (pread(fd, &client.record, sizeof client.record, 0) != (ssize_t) sizeof client.record ||
-            memcmp(client.record.magic, CLIENT_MAGIC, sizeof client.record.magic) != 0 ||
-            client.record.gpu >= header->n_gpus)
+                        memcmp(client.record.magic, CLIENT_MAGIC, sizeof client.record.magic) != 0 ||
+                        client.record.gpu >= header->n_gpus)
                 return false;
 
         if (client.record.load > 100)
@@ -121,7 +124,7 @@ uint64_t clients_used_bytes(const Clients *clients, uint32_t gpu) {
 const Client* clients_find(const Clients *clients, pid_t pid, uint32_t gpu) {
         for (size_t i = 0; i < clients->n; i++)
                 if (clients->items[i].alive && clients->items[i].record.pid == pid &&
-                    clients->items[i].record.gpu == gpu)
+                                clients->items[i].record.gpu == gpu)
                         return &clients->items[i];
         return NULL;
 }
@@ -138,7 +141,8 @@ int client_update(const char *path, ClientRecord *record) {
         return n == (ssize_t) sizeof *record ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientRecord *ret, char ret_path[static 96]) {
+int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientRecord *ret,
+                char ret_path[static 96]) {
         CLEANUP(fd_close) int fd = -1;
         ClientRecord record = { .pid = getpid(), .gpu = gpu, .used_bytes = used_bytes, .load = load };
         char path[96];
@@ -166,8 +170,8 @@ int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientReco
         return 0;
 }
 
-void clients_tidy(const TrayHeader *header, usec_t now, void (*fold)(const ClientRecord *record, void *userdata),
-                  void *userdata) {
+void clients_tidy(const TrayHeader *header, usec_t now,
+                void (*fold)(const ClientRecord *record, void *userdata), void *userdata) {
         CLEANUP(directory_close) DIR *directory = NULL;
         const struct dirent *entry;
 

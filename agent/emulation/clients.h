@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What tenants say about themselves: how much of a GPU's memory they use and how hard they work it. Each writes a small
- * file of its own in a folder that anybody may write to, so readers believe nothing that the kernel does not confirm: the
- * file's owner must be the process's, numbers are cut to what a GPU can do, and only so many files are read. */
+/* What tenants say about themselves: how much of a GPU's memory they use and how hard they work it. Each
+ * writes a small file of its own in a folder that anybody may write to, so readers believe nothing that the
+ * kernel does not confirm: the file's owner must be the process's, numbers are cut to what a GPU can do, and
+ * only so many files are read. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 typedef struct ClientRecord {
         char magic[8];
         int32_t pid;
-        uint32_t gpu; /* index */
+        uint32_t gpu;        /* index */
         uint64_t start_time; /* of the process, clock ticks after boot */
         uint64_t used_bytes;
         uint64_t since_usec; /* CLOCK_MONOTONIC, since when it works */
@@ -48,9 +49,10 @@ const Client* clients_find(const Clients *clients, pid_t pid, uint32_t gpu);
 
 /* Registers the calling process. `ret_path` is where; clients_update() writes there again.
  * 0 · -errno. */
-int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientRecord *ret, char ret_path[static 96]);
+int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientRecord *ret,
+                char ret_path[static 96]);
 int client_update(const char *path, ClientRecord *record);
 
 /* Removes what processes that ended a while ago have left, after calling `fold` for each; for root. */
-void clients_tidy(const TrayHeader *header, usec_t now, void (*fold)(const ClientRecord *record, void *userdata),
-                  void *userdata);
+void clients_tidy(const TrayHeader *header, usec_t now,
+                void (*fold)(const ClientRecord *record, void *userdata), void *userdata);

@@ -55,9 +55,11 @@ int verb_lost(char **args, const EmulateOptions *options) {
         return change_gpus(args, set_lost, NULL);
 }
 
-/* After the vendor's catalogue of Xids: those that ask for a reset of the GPU, and the one that asks for a reboot. */
+/* After the vendor's catalogue of Xids: those that ask for a reset of the GPU, and the one that asks for a
+ * reboot. */
 static void set_xid(Tray *tray, TrayGpu *gpu, const void *value) {
-        static const uint32_t need_reset[] = { 46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158 };
+        static const uint32_t need_reset[] = { 46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156,
+                158 };
         uint32_t xid = *(const uint32_t *) value;
 
         gpu->last_xid = xid;
@@ -68,13 +70,14 @@ static void set_xid(Tray *tray, TrayGpu *gpu, const void *value) {
                         gpu->recovery_action = NVML_RECOVERY_GPU_RESET;
 }
 
-/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's word, and
- * nothing that a user can log does. */
+/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's
+ * word, and nothing that a user can log does. */
 static void export_xid(const TrayGpu *gpu, uint32_t xid) {
         (void) printf("__REALTIME_TIMESTAMP=%llu\n_TRANSPORT=kernel\nPRIORITY=3\nSYSLOG_FACILITY=0\n"
-                      "SYSLOG_IDENTIFIER=kernel\nMESSAGE=NVRM: Xid (PCI:%s): %u, pid='<unknown>', name=<unknown>%s\n\n",
-                      (unsigned long long) now_realtime_usec(), gpu->bus_id + 4, xid,
-                      xid == 79 ? ", GPU has fallen off the bus." : "");
+                      "SYSLOG_IDENTIFIER=kernel\nMESSAGE=NVRM: Xid (PCI:%s): %u, pid='<unknown>', "
+                      "name=<unknown>%s\n\n",
+                        (unsigned long long) now_realtime_usec(), gpu->bus_id + 4, xid,
+                        xid == 79 ? ", GPU has fallen off the bus." : "");
 }
 
 int verb_xid(char **args, const EmulateOptions *options) {
@@ -153,7 +156,7 @@ int verb_link(char **args, const EmulateOptions *options) {
         LinkChange change = {};
 
         if (strv_length(args) != 3 || parse_u32(args[1], NVML_LINKS_MAX - 1, &change.link) < 0 ||
-            (!streq(args[2], "up") && !streq(args[2], "down")))
+                        (!streq(args[2], "up") && !streq(args[2], "down")))
                 return fail_usage("link GPU LINK up|down");
         change.up = streq(args[2], "up");
         args[1] = NULL;
@@ -204,7 +207,7 @@ int verb_field_error(char **args, const EmulateOptions *options) {
         FieldError error = {};
 
         if (strv_length(args) != 3 || parse_u32(args[1], 1000, &error.field) < 0 ||
-            (!streq(args[2], "off") && parse_u32(args[2], 999, &error.error) < 0))
+                        (!streq(args[2], "off") && parse_u32(args[2], 999, &error.error) < 0))
                 return fail_usage("field-error GPU FIELD CODE|off");
         args[1] = NULL;
         return change_gpus(args, set_field_error, &error);
@@ -238,7 +241,7 @@ int verb_ecc(char **args, const EmulateOptions *options) {
         uint32_t n;
 
         if (strv_length(args) != 3 || parse_u32(args[2], UINT32_MAX, &n) < 0 ||
-            (!streq(args[1], "corrected") && !streq(args[1], "uncorrected")))
+                        (!streq(args[1], "corrected") && !streq(args[1], "uncorrected")))
                 return fail_usage("ecc GPU corrected|uncorrected N");
         corrected = streq(args[1], "corrected");
         args[1] = NULL;

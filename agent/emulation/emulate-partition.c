@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagent-emulate partition: what a fabric controller does with the tray. A GPU takes what changed at its next reset. */
+/* gpuagent-emulate partition: what a fabric controller does with the tray. A GPU takes what changed at its
+ * next reset. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +32,13 @@ static TrayPartition* name_partition(const Tray *tray, const char *s) {
 
 /* Calls `change` for each GPU named. 0, or the exit code. */
 static int each_gpu(Tray *tray, char **args, int (*change)(Tray *tray, TrayGpu *gpu, uint32_t partition),
-                    uint32_t partition) {
+                uint32_t partition) {
         for (; *args; args++) {
                 CLEANUP(strv_free_ptr) char **list = NULL;
 
                 if (list_parse(*args, &list) < 0)
                         return fail("\"%s\" is no list of GPUs", *args);
-                STRV_FOREACH(item, list) {
+                STRV_FOREACH (item, list) {
                         TrayGpu *gpu = name_gpu(tray, *item);
                         int r;
 
@@ -94,7 +95,8 @@ static int make_partition(Tray *tray, const char *name, uint32_t id, uint32_t cl
         int r;
 
         if (!name_is_valid(name))
-                return fail("a partition's name has 1 to %d printable characters without spaces", TRAY_NAME_SIZE - 1);
+                return fail("a partition's name has 1 to %d printable characters without spaces",
+                                TRAY_NAME_SIZE - 1);
         if (id == PARTITION_NONE || tray_find_partition(tray, id) || tray_find_partition_by_name(tray, name))
                 return fail("there is a partition %u or %s already", id, name);
 
@@ -103,7 +105,7 @@ static int make_partition(Tray *tray, const char *name, uint32_t id, uint32_t cl
                 return fail_errno(r, "cannot add a partition");
         (*ret)->id = id;
         (*ret)->clique = clique;
-        (void) snprintf((*ret)->name, sizeof (*ret)->name, "%s", name);
+        (void) snprintf((*ret)->name, sizeof(*ret)->name, "%s", name);
         return 0;
 }
 
@@ -129,7 +131,8 @@ static int partition_create(Tray *tray, char **args, const EmulateOptions *optio
         TrayPartition *partition;
         int r;
 
-        r = make_partition(tray, args[0], id, options->clique == UINT32_MAX ? id : options->clique, &partition);
+        r = make_partition(
+                        tray, args[0], id, options->clique == UINT32_MAX ? id : options->clique, &partition);
         if (r == 0)
                 r = each_gpu(tray, args + 1, gpu_join, id);
         if (r == 0)
@@ -193,7 +196,8 @@ static int partition_assign(Tray *tray, char **args, const EmulateOptions *optio
         if (parse_u32(args[0], PARTITION_ID_MAX, &id) < 0)
                 return fail("\"%s\" is no partition's id", args[0]);
         if (id != PARTITION_NONE && !tray_find_partition(tray, id)) {
-                r = make_partition(tray, args[1], id, options->clique == UINT32_MAX ? id : options->clique, &partition);
+                r = make_partition(tray, args[1], id, options->clique == UINT32_MAX ? id : options->clique,
+                                &partition);
                 if (r != 0)
                         return r;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagent-emulate tenant: a job's use of a GPU, as any user. Its memory is a file that keeps what was written until a
- * reset, and the node is held open for as long as the tenant stays. */
+/* gpuagent-emulate tenant: a job's use of a GPU, as any user. Its memory is a file that keeps what was
+ * written until a reset, and the node is held open for as long as the tenant stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,7 +41,8 @@ static int open_memory(const TrayGpu *gpu, int flags, int *ret_fd) {
         return 0;
 }
 
-static int tenant_write(const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
+static int tenant_write(
+                const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
         CLEANUP(fd_close) int fd = -1;
         size_t size = strlen(text);
         int r;
@@ -56,7 +57,8 @@ static int tenant_write(const Tray *tray, const TrayGpu *gpu, const char *text, 
         return 0;
 }
 
-static int tenant_read(const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
+static int tenant_read(
+                const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
         CLEANUP(fd_close) int fd = -1;
         char bytes[READ_MAX];
         ssize_t n;
@@ -91,7 +93,8 @@ static int tenant_stay(const TrayGpu *gpu, uint32_t load, const EmulateOptions *
 
                 if (now >= end)
                         break;
-                (void) poll(NULL, 0, end - now < USEC_PER_SEC ? (int) ((end - now) / USEC_PER_MSEC) + 1 : 1000);
+                (void) poll(NULL, 0,
+                                end - now < USEC_PER_SEC ? (int) ((end - now) / USEC_PER_MSEC) + 1 : 1000);
                 (void) client_update(path, &record); /* if it is gone, nobody counts us any more */
         }
         /* A GPU that never worked leaves no warmth behind. */
@@ -100,11 +103,13 @@ static int tenant_stay(const TrayGpu *gpu, uint32_t load, const EmulateOptions *
         return 0;
 }
 
-static int tenant_hold(const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
+static int tenant_hold(
+                const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
         return tenant_stay(gpu, 0, options);
 }
 
-static int tenant_load(const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
+static int tenant_load(
+                const Tray *tray, const TrayGpu *gpu, const char *text, const EmulateOptions *options) {
         return tenant_stay(gpu, options->load, options);
 }
 
@@ -140,6 +145,7 @@ int verb_tenant(char **args, const EmulateOptions *options) {
                         return r;
                 return tenant_verbs[i].run(&tray, gpu, args[2], options);
         }
-        return fail_usage("tenant write GPU TEXT [--offset N] | read GPU [--offset N] | hold GPU [--memory MIB] "
+        return fail_usage("tenant write GPU TEXT [--offset N] | read GPU [--offset N] | hold GPU [--memory "
+                          "MIB] "
                           "[--time T] | load GPU [--load N] [--memory MIB] [--time T]");
 }

@@ -53,11 +53,11 @@ static void print_gpu(const Tray *tray, const TrayGpu *stored, usec_t now) {
         for (uint32_t i = 0; i < tray->header->model.n_links; i++)
                 active += gpu.links_up >> i & 1;
         recovery_action_format((int32_t) tray_gpu_recovery_action(tray, &gpu), action, sizeof action);
-        (void) printf("%3u  %s  %s  %5u  partition %u  clique %u  fabric %s  links %u/%u  recovery %s%s%s%s", gpu.index,
-                      gpu.uuid, gpu.bus_id, gpu.minor, gpu.partition, gpu.clique,
-                      fabric_state_to_string(tray_gpu_fabric_state(tray->header, &gpu, now)), active,
-                      tray->header->model.n_links, action, gpu.lost ? "  lost" : "", gpu.mig ? "  mig" : "",
-                      tray_gpu_is_resetting(&gpu, now) ? "  resetting" : "");
+        (void) printf("%3u  %s  %s  %5u  partition %u  clique %u  fabric %s  links %u/%u  recovery %s%s%s%s",
+                        gpu.index, gpu.uuid, gpu.bus_id, gpu.minor, gpu.partition, gpu.clique,
+                        fabric_state_to_string(tray_gpu_fabric_state(tray->header, &gpu, now)), active,
+                        tray->header->model.n_links, action, gpu.lost ? "  lost" : "",
+                        gpu.mig ? "  mig" : "", tray_gpu_is_resetting(&gpu, now) ? "  resetting" : "");
         if (gpu.last_xid != 0)
                 (void) printf("  xid %u", gpu.last_xid);
         if (gpu.fail_resets != 0)
@@ -79,10 +79,11 @@ int verb_status(char **args, const EmulateOptions *options) {
                 return r;
 
         header = tray.header;
-        (void) printf("%s: %u x %s, driver %s, dialect %s, nodes in %s%s%s%s\n", header->name, header->n_gpus,
-                      header->model.name, header->driver_version, dialect_to_string(header->dialect), header->devices,
-                      header->hang != HANG_OFF ? ", hanging" : "", header->init_error != 0 ? ", failing nvmlInit" : "",
-                      header->blank ? ", blank" : "");
+        (void) printf("%s: %u x %s, driver %s, dialect %s, nodes in %s%s%s%s\n", header->name,
+                        header->n_gpus, header->model.name, header->driver_version,
+                        dialect_to_string(header->dialect), header->devices,
+                        header->hang != HANG_OFF ? ", hanging" : "",
+                        header->init_error != 0 ? ", failing nvmlInit" : "", header->blank ? ", blank" : "");
         for (uint32_t i = 0; i < header->n_gpus; i++)
                 print_gpu(&tray, &tray.gpus[i], now_monotonic_usec());
         return 0;
@@ -103,7 +104,7 @@ int verb_fabric_query(char **args, const EmulateOptions *options) {
                 const TrayPartition *partition = tray_find_partition(&tray, gpu->partition);
 
                 (void) printf("%s %u %s %u\n", gpu->uuid, gpu->partition, partition ? partition->name : "-",
-                              tray_wanted_clique(&tray, gpu));
+                                tray_wanted_clique(&tray, gpu));
         }
         return 0;
 }

@@ -28,7 +28,8 @@ static const struct {
         { "lost", verb_lost, "GPU…", "let GPUs fall off the bus" },
         { "xid", verb_xid, "GPU NUMBER [--export]", "report an Xid, with what it entails" },
         { "recovery", verb_recovery, "GPU… ACTION", "demand a recovery action, by name or number" },
-        { "settle", verb_settle, "GPU… TIME|never|default", "how long the fabric takes after the next reset" },
+        { "settle", verb_settle, "GPU… TIME|never|default",
+                        "how long the fabric takes after the next reset" },
         { "link", verb_link, "GPU LINK up|down", "take an NVLink down or up" },
         { "mig", verb_mig, "GPU… on|off", "switch MIG mode" },
         { "clique", verb_clique, "GPU… CLIQUE", "change the clique under the GPU, without a reset" },
@@ -94,7 +95,8 @@ TrayGpu* name_gpu(const Tray *tray, const char *s) {
         return gpu;
 }
 
-int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void *value), const void *value) {
+int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void *value),
+                const void *value) {
         CLEANUP(tray_done) Tray tray = TRAY_INIT;
         int r;
 
@@ -107,7 +109,7 @@ int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void
 
                 if (list_parse(*args, &list) < 0)
                         return fail("\"%s\" is no list of GPUs", *args);
-                STRV_FOREACH(item, list) {
+                STRV_FOREACH (item, list) {
                         TrayGpu *gpu = name_gpu(&tray, *item);
 
                         if (!gpu)
@@ -119,14 +121,17 @@ int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void
 }
 
 static int help(void) {
-        (void) printf("gpuagent-emulate [OPTION…] VERB …\n\nChanges the emulated tray. A GPU is an index, a UUID or a PCI "
-                      "bus id, or a list of them with commas.\n\nVerbs:\n");
+        (void) puts("gpuagent-emulate [OPTION…] VERB …\n\n"
+                    "Changes the emulated tray. A GPU is an index, a UUID or a PCI bus id, or a list of "
+                    "them with\n"
+                    "commas.\n\nVerbs:");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 (void) printf("  %-13s %-32s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].help);
         (void) printf("\nOptions:\n"
                       "  -c, --config FILE    instead of " TRAY_CONFIG_PATH "\n"
                       "      --devices DIR    where the nvidiaN nodes are made\n"
-                      "      --count N        how often a failure happens (without it: until it is taken back)\n"
+                      "      --count N        how often a failure happens (without it: until it is taken "
+                      "back)\n"
                       "      --path FILE      what a hanging call reads\n"
                       "      --id N           a new partition's id\n"
                       "      --clique N       a new partition's clique (its id)\n"
@@ -176,48 +181,33 @@ static int read_option(int option, const char *value, EmulateOptions *options) {
         int r;
 
         switch (option) {
-        case 'c':
-                options->config = value;
-                return 0;
-        case OPTION_DEVICES:
-                options->devices = value;
-                return 0;
-        case OPTION_PATH:
-                options->path = value;
-                return 0;
-        case OPTION_COUNT:
-                return parse_u32(value, TRAY_COUNT_UNLIMITED - 1, &options->count);
-        case OPTION_ID:
-                return parse_u32(value, PARTITION_ID_MAX, &options->id);
-        case OPTION_CLIQUE:
-                return parse_u32(value, UINT32_MAX - 1, &options->clique);
-        case OPTION_LOAD:
-                return parse_u32(value, 100, &options->load);
+        case 'c': options->config = value; return 0;
+        case OPTION_DEVICES: options->devices = value; return 0;
+        case OPTION_PATH: options->path = value; return 0;
+        case OPTION_COUNT: return parse_u32(value, TRAY_COUNT_UNLIMITED - 1, &options->count);
+        case OPTION_ID: return parse_u32(value, PARTITION_ID_MAX, &options->id);
+        case OPTION_CLIQUE: return parse_u32(value, UINT32_MAX - 1, &options->clique);
+        case OPTION_LOAD: return parse_u32(value, 100, &options->load);
         case OPTION_MEMORY:
                 r = parse_u64(value, UINT64_MAX >> 20, &options->memory);
                 options->memory <<= 20;
                 return r;
-        case OPTION_OFFSET:
-                return parse_u64(value, INT64_MAX, &options->offset);
-        case OPTION_TIME:
-                return parse_duration(value, &options->time_usec);
-        case OPTION_EXPORT:
-                options->export = true;
-                return 0;
-        case 'h':
-                (void) help();
-                return 1;
-        case OPTION_VERSION:
-                (void) puts("gpuagent-emulate " VERSION);
-                return 1;
-        default:
-                return -EINVAL;
+        case OPTION_OFFSET: return parse_u64(value, INT64_MAX, &options->offset);
+        case OPTION_TIME: return parse_duration(value, &options->time_usec);
+        case OPTION_EXPORT: options->export = true; return 0;
+        case 'h': (void) help(); return 1;
+        case OPTION_VERSION: (void) puts("gpuagent-emulate " VERSION); return 1;
+        default: return -EINVAL;
         }
 }
 
 int main(int argc, char **argv) {
         EmulateOptions options = {
-                .count = TRAY_COUNT_UNLIMITED, .id = UINT32_MAX, .clique = UINT32_MAX, .load = 80, .time_usec = USEC_INFINITY,
+                .count = TRAY_COUNT_UNLIMITED,
+                .id = UINT32_MAX,
+                .clique = UINT32_MAX,
+                .load = 80,
+                .time_usec = USEC_INFINITY,
         };
 
         for (;;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagent-emulate: one function a verb. Each gets the arguments after its name, has said what is wrong when it fails,
- * and returns the exit code: 0 done, 1 failed, 2 wrong usage. */
+/* gpuagent-emulate: one function a verb. Each gets the arguments after its name, has said what is wrong when
+ * it fails, and returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 #pragma once
 
 #include <stdbool.h>
@@ -59,6 +59,6 @@ int save_tray(Tray *tray);
 /* The GPU that `s` names, or NULL, said on stderr. */
 TrayGpu* name_gpu(const Tray *tray, const char *s);
 
-/* Changes each of the GPUs that `args` name (lists with commas, too), and saves. The exit code; on a failure nothing is
- * changed. */
+/* Changes each of the GPUs that `args` name (lists with commas, too), and saves. The exit code; on a failure
+ * nothing is changed. */
 int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void *value), const void *value);

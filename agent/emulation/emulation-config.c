@@ -132,7 +132,8 @@ static int parse_mib(const char *text, uint64_t max, uint64_t *ret) {
         return 0;
 }
 
-static int set_key(EmulationConfig *config, const Key *key, yaml_document_t *document, const yaml_node_t *node) {
+static int set_key(EmulationConfig *config, const Key *key, yaml_document_t *document,
+                const yaml_node_t *node) {
         void *field = (char *) config + key->offset;
         const char *text;
 
@@ -166,18 +167,21 @@ static const Key* find_key(const yaml_node_t *node) {
         return NULL;
 }
 
-static int read_document(EmulationConfig *config, const char *path, yaml_document_t *document, char **ret_message) {
+static int read_document(
+                EmulationConfig *config, const char *path, yaml_document_t *document, char **ret_message) {
         const yaml_node_t *root = yaml_document_get_root_node(document);
         bool seen[ELEMENTSOF(keys)] = {};
 
         if (!root) /* an empty file */
                 return 0;
         if (root->type != YAML_MAPPING_NODE) {
-                (void) asprintf(ret_message, "%s:%zu: expected \"key: value\" lines", path, root->start_mark.line + 1);
+                (void) asprintf(ret_message, "%s:%zu: expected \"key: value\" lines", path,
+                                root->start_mark.line + 1);
                 return -EINVAL;
         }
 
-        for (yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top; pair++) {
+        for (yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top;
+                        pair++) {
                 const yaml_node_t *name = yaml_document_get_node(document, pair->key);
                 const yaml_node_t *value = yaml_document_get_node(document, pair->value);
                 const Key *key = find_key(name);
@@ -200,7 +204,8 @@ static int read_document(EmulationConfig *config, const char *path, yaml_documen
         return 0;
 }
 
-static int read_text(EmulationConfig *config, const char *path, const char *text, size_t size, char **ret_message) {
+static int read_text(EmulationConfig *config, const char *path, const char *text, size_t size,
+                char **ret_message) {
         CLEANUP(document_done) yaml_document_t *loaded = NULL;
         yaml_document_t document;
         yaml_parser_t parser;
@@ -231,9 +236,11 @@ static int set_defaults(EmulationConfig *config) {
         config->settle_usec = USEC_PER_SEC;
         config->nvlinks = UINT32_MAX; /* the preset's */
         if (set_text(&config->name, host) < 0 || set_text(&config->preset, "gb200") < 0 ||
-            set_text(&config->partition_name, "default") < 0 || set_text(&config->dialect, "nvidia") < 0 ||
-            set_text(&config->driver_version, "580.173.02") < 0 || set_text(&config->devices, "/dev") < 0 ||
-            set_text(&config->cluster_uuid, "7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91") < 0)
+                        set_text(&config->partition_name, "default") < 0 ||
+                        set_text(&config->dialect, "nvidia") < 0 ||
+                        set_text(&config->driver_version, "580.173.02") < 0 ||
+                        set_text(&config->devices, "/dev") < 0 ||
+                        set_text(&config->cluster_uuid, "7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91") < 0)
                 return -ENOMEM;
         return 0;
 }

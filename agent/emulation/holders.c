@@ -60,13 +60,17 @@ static void walk_mark(Walk *walk, const char *path, uint32_t gpu, bool memory) {
 
         if (stat(path, &st) < 0)
                 return;
-        /* Nobody can have used the memory of a GPU whose file is empty, and /dev/null's nodes cannot be mapped. */
+        /* Nobody can have used the memory of a GPU whose file is empty, and /dev/null's nodes cannot be
+         * mapped. */
         if (memory && st.st_size == 0)
                 return;
         if (S_ISREG(st.st_mode) && st.st_size > 0)
                 walk->mappable = true;
         walk->marks[walk->n_marks++] = (Mark){
-                .inode = st.st_ino, .major = major(st.st_dev), .minor = minor(st.st_dev), .gpu = gpu,
+                .inode = st.st_ino,
+                .major = major(st.st_dev),
+                .minor = minor(st.st_dev),
+                .gpu = gpu,
         };
 }
 
@@ -135,12 +139,13 @@ static int walk_descriptor(Walk *walk, int proc_fd, int dir_fd, const char *pid,
         mark = walk_find(walk, stx.stx_ino, stx.stx_dev_major, stx.stx_dev_minor);
         if (!mark)
                 return 0;
-        return holders_add(walk->holders, (pid_t) strtol(pid, NULL, 10), mark->gpu, is_nvml_descriptor(proc_fd, pid, name));
+        return holders_add(walk->holders, (pid_t) strtol(pid, NULL, 10), mark->gpu,
+                        is_nvml_descriptor(proc_fd, pid, name));
 }
 
 /* Calls `visit` for each name that starts with a digit. */
-static int each_number(int dir_fd, int (*visit)(Walk *, int, int, const char *, const char *), Walk *walk, int proc_fd,
-                       const char *pid) {
+static int each_number(int dir_fd, int (*visit)(Walk *, int, int, const char *, const char *), Walk *walk,
+                int proc_fd, const char *pid) {
         union {
                 struct linux_dirent64 entry;
                 char bytes[16384];
@@ -181,7 +186,8 @@ static int walk_maps(Walk *walk, int proc_fd, const char *pid) {
                 const Mark *mark;
                 int r;
 
-                if (sscanf(line, "%*s %*s %*s %x:%x %llu", &device_major, &device_minor, &inode) != 3 || inode == 0)
+                if (sscanf(line, "%*s %*s %*s %x:%x %llu", &device_major, &device_minor, &inode) != 3 ||
+                                inode == 0)
                         continue;
                 mark = walk_find(walk, inode, device_major, device_minor);
                 if (!mark)

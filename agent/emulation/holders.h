@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes hold the emulated GPUs. On a real machine the kernel's module counts its clients; here a walk over
- * /proc finds open device nodes, and whoever has a GPU's memory mapped. */
+/* Which processes hold the emulated GPUs. On a real machine the kernel's module counts its clients; here a
+ * walk over /proc finds open device nodes, and whoever has a GPU's memory mapped. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 
 #include "agent/emulation/tray.h"
 
-/* The emulated NVML opens nodes with these flags, which show in /proc/PID/fdinfo: such a process blocks a reset as a real
- * NVML client does, and as there it is in no list of compute processes. */
+/* The emulated NVML opens nodes with these flags, which show in /proc/PID/fdinfo: such a process blocks a
+ * reset as a real NVML client does, and as there it is in no list of compute processes. */
 #define HOLDER_NVML_FLAGS (O_RDWR | O_NONBLOCK | O_DSYNC | O_CLOEXEC | O_NOCTTY)
 
 typedef struct Holder {
@@ -26,8 +26,9 @@ typedef struct Holders {
         size_t room;
 } Holders;
 
-/* Looks through all processes but the caller's own for holders of the GPUs that are marked in `wanted` (an array by
- * index; NULL: all). Processes that the caller may not look into are passed over: only root sees all.
+/* Looks through all processes but the caller's own for holders of the GPUs that are marked in `wanted` (an
+ * array by index; NULL: all). Processes that the caller may not look into are passed over: only root sees
+ * all.
  * 0 and *ret · -ENOMEM · -errno of /proc. */
 int holders_find(const Tray *tray, const bool *wanted, Holders *ret);
 

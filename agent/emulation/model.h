@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What GPUs of one kind have in common, and the kinds that the emulation knows. The figures are what nvidia-smi shows on
- * a GB200 and a GB300 tray (driver 580.173) and on HGX H100 (580.105); those of B200 are not from a machine. */
+/* What GPUs of one kind have in common, and the kinds that the emulation knows. The figures are what
+ * nvidia-smi shows on a GB200 and a GB300 tray (driver 580.173) and on HGX H100 (580.105); those of B200 are
+ * not from a machine. */
 #pragma once
 
 #include <stdint.h>
@@ -51,8 +52,8 @@ typedef struct GpuModel {
 /* A built-in model and where its GPUs sit on the PCI buses of a tray. */
 typedef struct GpuPreset {
         GpuModel model;
-        uint32_t n_gpus;           /* of a usual machine */
-        const char *bus_ids[8];    /* n_gpus of them */
+        uint32_t n_gpus;        /* of a usual machine */
+        const char *bus_ids[8]; /* n_gpus of them */
         uint32_t module_ids[8];
 } GpuPreset;
 

@@ -44,7 +44,8 @@ EXPORT NvmlReturn nvmlDeviceGetMaxClockInfo(NvmlDevice device, int type, unsigne
         if (type == CLOCK_MEMORY)
                 *mhz = view.header.model.memory_clock;
         else
-                *mhz = type == CLOCK_VIDEO ? view.header.model.video_clock_max : view.header.model.graphics_clock_max;
+                *mhz = type == CLOCK_VIDEO ? view.header.model.video_clock_max
+                                           : view.header.model.graphics_clock_max;
         return NVML_OK;
 }
 
@@ -86,8 +87,8 @@ EXPORT NvmlReturn nvmlDeviceGetSupportedMemoryClocks(NvmlDevice device, unsigned
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetSupportedGraphicsClocks(NvmlDevice device, unsigned memory_clock, unsigned *count,
-                                                       unsigned *clocks) {
+EXPORT NvmlReturn nvmlDeviceGetSupportedGraphicsClocks(
+                NvmlDevice device, unsigned memory_clock, unsigned *count, unsigned *clocks) {
         unsigned steps;
         NvmlReturn r;
         View view;

@@ -57,7 +57,8 @@ EXPORT NvmlReturn nvmlDeviceGetSerial(NvmlDevice device, char *serial, unsigned 
 }
 
 void pci_info_fill(const char *bus_id, const GpuModel *model, NvmlPciInfo *ret) {
-        NvmlPciInfo pci = { .pci_device_id = model->pci_device_id, .pci_subsystem_id = model->pci_subsystem_id };
+        NvmlPciInfo pci = { .pci_device_id = model->pci_device_id,
+                .pci_subsystem_id = model->pci_subsystem_id };
         char *rest;
 
         pci.domain = (uint32_t) strtoul(bus_id, &rest, 16);
@@ -110,7 +111,8 @@ EXPORT NvmlReturn nvmlDeviceGetMemoryInfo(NvmlDevice device, NvmlMemory *memory)
         *memory = (NvmlMemory){
                 .total = view.header.model.memory_total,
                 .used = view.header.model.memory_reserved + telemetry.used_bytes,
-                .free = view.header.model.memory_total - view.header.model.memory_reserved - telemetry.used_bytes,
+                .free = view.header.model.memory_total - view.header.model.memory_reserved -
+                                telemetry.used_bytes,
         };
         return NVML_OK;
 }

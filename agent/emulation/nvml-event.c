@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Event sets: Xids and changes of the recovery action, noticed by looking at the tray's state ten times a second. */
+/* Event sets: Xids and changes of the recovery action, noticed by looking at the tray's state ten times a
+ * second. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -129,7 +130,9 @@ static bool watch_look(Watch *watch, NvmlEventData *data) {
                 return false;
         xid = watch->xid;
         recovery_action = watch->recovery_action;
-        *data = (NvmlEventData){ .device = watch->device, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX };
+        *data = (NvmlEventData){
+                .device = watch->device, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX
+        };
 
         if ((watch->types & NVML_EVENT_XID) && view.gpu.last_xid != xid) {
                 watch->xid = view.gpu.last_xid;

@@ -9,7 +9,8 @@
 
 /* Everything the three versions of the struct have. */
 static NvmlReturn fabric_read(const View *view, NvmlFabricInfoV3 *ret) {
-        *ret = (NvmlFabricInfoV3){ .state = (uint8_t) tray_gpu_fabric_state(&view->header, &view->gpu, view->now) };
+        *ret = (NvmlFabricInfoV3){ .state = (uint8_t) tray_gpu_fabric_state(
+                                                   &view->header, &view->gpu, view->now) };
         if (ret->state == NVML_FABRIC_NOT_SUPPORTED)
                 return NVML_NOT_SUPPORTED;
 
@@ -35,7 +36,9 @@ EXPORT NvmlReturn nvmlDeviceGetGpuFabricInfo(NvmlDevice device, NvmlFabricInfo *
         if (r != NVML_OK)
                 return r;
 
-        *info = (NvmlFabricInfo){ .status = fabric.status, .clique_id = fabric.clique_id, .state = fabric.state };
+        *info = (NvmlFabricInfo){
+                .status = fabric.status, .clique_id = fabric.clique_id, .state = fabric.state
+        };
         memcpy(info->cluster_uuid, fabric.cluster_uuid, sizeof info->cluster_uuid);
         return NVML_OK;
 }
@@ -58,7 +61,8 @@ EXPORT NvmlReturn nvmlDeviceGetGpuFabricInfoV(NvmlDevice device, void *info) {
 
         /* Version 2 is the beginning of version 3. */
         fabric.version = version;
-        memcpy(info, &fabric, version == NVML_FABRIC_INFO_V3_VERSION ? sizeof fabric : sizeof(NvmlFabricInfoV2));
+        memcpy(info, &fabric,
+                        version == NVML_FABRIC_INFO_V3_VERSION ? sizeof fabric : sizeof(NvmlFabricInfoV2));
         return NVML_OK;
 }
 
@@ -88,8 +92,8 @@ EXPORT NvmlReturn nvmlDeviceGetNvLinkState(NvmlDevice device, unsigned link, int
         return NVML_OK;
 }
 
-/* All links lead to switches, each to one of its own. Those of a rack are on no PCI bus of the tray; a domain that no
- * tray has stands for them. */
+/* All links lead to switches, each to one of its own. Those of a rack are on no PCI bus of the tray; a
+ * domain that no tray has stands for them. */
 EXPORT NvmlReturn nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice device, unsigned link, NvmlPciInfo *pci) {
         const GpuModel none = {};
         char bus_id[GPU_BUS_ID_SIZE];
@@ -128,21 +132,23 @@ EXPORT NvmlReturn nvmlDeviceGetNvLinkVersion(NvmlDevice device, unsigned link, u
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetNvLinkCapability(NvmlDevice device, unsigned link, int capability, unsigned *value) {
+EXPORT NvmlReturn nvmlDeviceGetNvLinkCapability(
+                NvmlDevice device, unsigned link, int capability, unsigned *value) {
         /* P2P, its atomics, and that the link is there; system memory goes over another link. */
         static const unsigned values[] = { 1, 0, 1, 0, 0, 1 };
         NvmlReturn r;
         View view;
 
-        r = view_open_link(device, link, value && capability >= 0 && capability < (int) ELEMENTSOF(values), &view);
+        r = view_open_link(device, link, value && capability >= 0 && capability < (int) ELEMENTSOF(values),
+                        &view);
         if (r != VIEW_READY)
                 return r;
         *value = values[capability];
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetNvLinkErrorCounter(NvmlDevice device, unsigned link, int counter,
-                                                  unsigned long long *value) {
+EXPORT NvmlReturn nvmlDeviceGetNvLinkErrorCounter(
+                NvmlDevice device, unsigned link, int counter, unsigned long long *value) {
         NvmlReturn r;
         View view;
 
@@ -205,7 +211,7 @@ static NvmlReturn set_ull(NvmlFieldValue *field, uint64_t value) {
 static NvmlReturn read_link_field(const View *view, const Telemetry *telemetry, NvmlFieldValue *field) {
         const GpuModel *model = &view->header.model;
         bool sum = field->scope_id == UINT32_MAX && field->field_id != NVML_FIELD_NVLINK_STATE &&
-                   field->field_id != NVML_FIELD_NVLINK_SPEED;
+                        field->field_id != NVML_FIELD_NVLINK_SPEED;
 
         if (model->n_links == 0)
                 return NVML_NOT_SUPPORTED;
@@ -213,16 +219,15 @@ static NvmlReturn read_link_field(const View *view, const Telemetry *telemetry, 
                 return NVML_INVALID_ARGUMENT;
 
         switch (field->field_id) {
-        case NVML_FIELD_NVLINK_STATE:
-                return set_uint(field, link_is_active(view, field->scope_id));
+        case NVML_FIELD_NVLINK_STATE: return set_uint(field, link_is_active(view, field->scope_id));
         case NVML_FIELD_NVLINK_SPEED:
                 return set_uint(field, link_is_active(view, field->scope_id) ? model->link_mbps : 0);
         case NVML_FIELD_NVLINK_XMIT_BYTES:
         case NVML_FIELD_NVLINK_RCV_BYTES:
-                return model->link_version < 5 ? NVML_NOT_SUPPORTED
-                                               : set_ull(field, link_bytes(view, telemetry, field->scope_id));
-        default:
-                return set_ull(field, link_bytes(view, telemetry, field->scope_id) / 1024);
+                return model->link_version < 5
+                                ? NVML_NOT_SUPPORTED
+                                : set_ull(field, link_bytes(view, telemetry, field->scope_id));
+        default: return set_ull(field, link_bytes(view, telemetry, field->scope_id) / 1024);
         }
 }
 
@@ -231,23 +236,16 @@ static NvmlReturn read_field(const View *view, const Telemetry *telemetry, NvmlF
                 return view->gpu.field_error;
 
         switch (field->field_id) {
-        case NVML_FIELD_RECOVERY_ACTION:
-                return set_uint(field, view->recovery_action);
-        case NVML_FIELD_NVLINK_LINK_COUNT:
-                return set_uint(field, view->header.model.n_links);
-        case NVML_FIELD_NVLINK_SPEED_COMMON:
-                return set_uint(field, view->header.model.link_mbps);
-        case NVML_FIELD_MEMORY_TEMPERATURE:
-                return set_uint(field, (uint32_t) telemetry->celsius);
+        case NVML_FIELD_RECOVERY_ACTION: return set_uint(field, view->recovery_action);
+        case NVML_FIELD_NVLINK_LINK_COUNT: return set_uint(field, view->header.model.n_links);
+        case NVML_FIELD_NVLINK_SPEED_COMMON: return set_uint(field, view->header.model.link_mbps);
+        case NVML_FIELD_MEMORY_TEMPERATURE: return set_uint(field, (uint32_t) telemetry->celsius);
         case NVML_FIELD_POWER_AVERAGE:
-        case NVML_FIELD_POWER_INSTANT:
-                return set_uint(field, telemetry->power_mw);
+        case NVML_FIELD_POWER_INSTANT: return set_uint(field, telemetry->power_mw);
         case NVML_FIELD_REMAPPED_CORRECTABLE:
         case NVML_FIELD_REMAPPED_UNCORRECTABLE:
-        case NVML_FIELD_REMAPPED_FAILURE:
-                return set_uint(field, 0);
-        case NVML_FIELD_REMAPPED_PENDING:
-                return set_uint(field, view->gpu.row_remap_pending);
+        case NVML_FIELD_REMAPPED_FAILURE: return set_uint(field, 0);
+        case NVML_FIELD_REMAPPED_PENDING: return set_uint(field, view->gpu.row_remap_pending);
         case NVML_FIELD_NVLINK_STATE:
         case NVML_FIELD_NVLINK_SPEED:
         case NVML_FIELD_NVLINK_DATA_TX:
@@ -255,10 +253,8 @@ static NvmlReturn read_field(const View *view, const Telemetry *telemetry, NvmlF
         case NVML_FIELD_NVLINK_RAW_TX:
         case NVML_FIELD_NVLINK_RAW_RX:
         case NVML_FIELD_NVLINK_XMIT_BYTES:
-        case NVML_FIELD_NVLINK_RCV_BYTES:
-                return read_link_field(view, telemetry, field);
-        default:
-                return NVML_NOT_SUPPORTED;
+        case NVML_FIELD_NVLINK_RCV_BYTES: return read_link_field(view, telemetry, field);
+        default: return NVML_NOT_SUPPORTED;
         }
 }
 

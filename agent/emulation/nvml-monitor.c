@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* What monitoring programs ask for beyond what the agent reads. Where a machine of the kind has no such thing, the answer
- * is NOT_SUPPORTED, as there. */
+/* What monitoring programs ask for beyond what the agent reads. Where a machine of the kind has no such
+ * thing, the answer is NOT_SUPPORTED, as there. */
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/emulation/nvml-exports.h"
 #include "agent/emulation/nvml-values.h"
 
-#define ECC_CORRECTED 0
-#define ECC_UNCORRECTED 1
-#define ECC_VOLATILE 0
-#define ECC_AGGREGATE 1
+#define ECC_CORRECTED     0
+#define ECC_UNCORRECTED   1
+#define ECC_VOLATILE      0
+#define ECC_AGGREGATE     1
 #define ECC_LOCATION_DRAM 2
 
 /* A number that is the same as long as the tray lives. */
-#define CONSTANT_CALL(name, type, value)                                                                           \
-        EXPORT NvmlReturn name(NvmlDevice device, type *ret) {                                                     \
-                NvmlReturn r;                                                                                      \
-                View view;                                                                                         \
-                                                                                                                   \
-                r = view_open(device, ret != NULL, &view);                                                         \
-                if (r != VIEW_READY)                                                                               \
-                        return r;                                                                                  \
-                *ret = (type) (value);                                                                             \
-                return NVML_OK;                                                                                    \
+#define CONSTANT_CALL(name, type, value)                       \
+        EXPORT NvmlReturn name(NvmlDevice device, type *ret) { \
+                NvmlReturn r;                                  \
+                View view;                                     \
+                                                               \
+                r = view_open(device, ret != NULL, &view);     \
+                if (r != VIEW_READY)                           \
+                        return r;                              \
+                *ret = (type) (value);                         \
+                return NVML_OK;                                \
         }
 
 /* A thing that these GPUs do not have. */
-#define MISSING_CALL(name, type)                                                                                   \
-        EXPORT NvmlReturn name(NvmlDevice device, type *ret) {                                                     \
-                View view;                                                                                         \
-                NvmlReturn r = view_open(device, ret != NULL, &view);                                              \
-                                                                                                                   \
-                return r == VIEW_READY ? NVML_NOT_SUPPORTED : r;                                                   \
+#define MISSING_CALL(name, type)                                      \
+        EXPORT NvmlReturn name(NvmlDevice device, type *ret) {        \
+                View view;                                            \
+                NvmlReturn r = view_open(device, ret != NULL, &view); \
+                                                                      \
+                return r == VIEW_READY ? NVML_NOT_SUPPORTED : r;      \
         }
 
-#define TEXT_CALL(name, text)                                                                                      \
-        EXPORT NvmlReturn name(NvmlDevice device, char *ret, unsigned length) {                                    \
-                View view;                                                                                         \
-                NvmlReturn r = view_open(device, ret != NULL, &view);                                              \
-                                                                                                                   \
-                return r == VIEW_READY ? copy_text(text, ret, length) : r;                                         \
+#define TEXT_CALL(name, text)                                                   \
+        EXPORT NvmlReturn name(NvmlDevice device, char *ret, unsigned length) { \
+                View view;                                                      \
+                NvmlReturn r = view_open(device, ret != NULL, &view);           \
+                                                                                \
+                return r == VIEW_READY ? copy_text(text, ret, length) : r;      \
         }
 
 CONSTANT_CALL(nvmlDeviceGetBrand, int, 14) /* NVML_BRAND_NVIDIA */
@@ -117,11 +117,13 @@ EXPORT NvmlReturn nvmlDeviceGetBAR1MemoryInfo(NvmlDevice device, NvmlBar1Memory 
         r = view_open(device, memory != NULL, &view);
         if (r != VIEW_READY)
                 return r;
-        *memory = (NvmlBar1Memory){ .total = view.header.model.bar1_total, .free = view.header.model.bar1_total };
+        *memory = (NvmlBar1Memory){ .total = view.header.model.bar1_total,
+                .free = view.header.model.bar1_total };
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetPowerManagementLimitConstraints(NvmlDevice device, unsigned *min, unsigned *max) {
+EXPORT NvmlReturn nvmlDeviceGetPowerManagementLimitConstraints(
+                NvmlDevice device, unsigned *min, unsigned *max) {
         NvmlReturn r;
         View view;
 
@@ -201,23 +203,28 @@ static uint64_t ecc_count(const TrayGpu *gpu, int type, int counter) {
         return counter == ECC_VOLATILE ? gpu->ecc_uncorrected : gpu->ecc_uncorrected_aggregate;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetTotalEccErrors(NvmlDevice device, int type, int counter, unsigned long long *errors) {
+EXPORT NvmlReturn nvmlDeviceGetTotalEccErrors(
+                NvmlDevice device, int type, int counter, unsigned long long *errors) {
         NvmlReturn r;
         View view;
 
-        r = view_open(device, errors && (unsigned) type <= ECC_UNCORRECTED && (unsigned) counter <= ECC_AGGREGATE, &view);
+        r = view_open(device,
+                        errors && (unsigned) type <= ECC_UNCORRECTED && (unsigned) counter <= ECC_AGGREGATE,
+                        &view);
         if (r != VIEW_READY)
                 return r;
         *errors = ecc_count(&view.gpu, type, counter);
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetMemoryErrorCounter(NvmlDevice device, int type, int counter, int location,
-                                                  unsigned long long *errors) {
+EXPORT NvmlReturn nvmlDeviceGetMemoryErrorCounter(
+                NvmlDevice device, int type, int counter, int location, unsigned long long *errors) {
         NvmlReturn r;
         View view;
 
-        r = view_open(device, errors && (unsigned) type <= ECC_UNCORRECTED && (unsigned) counter <= ECC_AGGREGATE, &view);
+        r = view_open(device,
+                        errors && (unsigned) type <= ECC_UNCORRECTED && (unsigned) counter <= ECC_AGGREGATE,
+                        &view);
         if (r != VIEW_READY)
                 return r;
         *errors = location == ECC_LOCATION_DRAM ? ecc_count(&view.gpu, type, counter) : 0;
@@ -225,7 +232,7 @@ EXPORT NvmlReturn nvmlDeviceGetMemoryErrorCounter(NvmlDevice device, int type, i
 }
 
 EXPORT NvmlReturn nvmlDeviceGetRemappedRows(NvmlDevice device, unsigned *corrected, unsigned *uncorrected,
-                                            unsigned *pending, unsigned *failed) {
+                unsigned *pending, unsigned *failed) {
         NvmlReturn r;
         View view;
 
@@ -264,8 +271,8 @@ EXPORT NvmlReturn nvmlDeviceGetRepairStatus(NvmlDevice device, NvmlRepairStatus 
 }
 
 /* HBM of these GPUs has its rows remapped; it retires no pages. */
-EXPORT NvmlReturn nvmlDeviceGetRetiredPages(NvmlDevice device, int cause, unsigned *count,
-                                            unsigned long long *addresses) {
+EXPORT NvmlReturn nvmlDeviceGetRetiredPages(
+                NvmlDevice device, int cause, unsigned *count, unsigned long long *addresses) {
         View view;
         NvmlReturn r = view_open(device, count != NULL, &view);
 
@@ -327,7 +334,7 @@ EXPORT NvmlReturn nvmlDeviceGetP2PStatus(NvmlDevice device, NvmlDevice other, in
         if (r != VIEW_READY)
                 return r;
         same_clique = a.gpu.clique == b.gpu.clique && tray_gpu_fabric_state(&a.header, &a.gpu, a.now) == 3 &&
-                      tray_gpu_fabric_state(&b.header, &b.gpu, b.now) == 3;
+                        tray_gpu_fabric_state(&b.header, &b.gpu, b.now) == 3;
         *status = same_clique ? 0 : 5; /* OK, not supported (header 13.3.29) */
         return NVML_OK;
 }

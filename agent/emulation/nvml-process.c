@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes on a GPU: those that hold its node or have registered. Clients of NVML alone are in no list, as with the real
- * driver. A caller who may not look into other users' processes sees the registered ones of them. */
+/* Processes on a GPU: those that hold its node or have registered. Clients of NVML alone are in no list, as
+ * with the real driver. A caller who may not look into other users' processes sees the registered ones of
+ * them. */
 #include <stdlib.h>
 
 #include "agent/emulation/nvml-exports.h"
@@ -52,7 +53,8 @@ static NvmlReturn processes_read(const View *view, Processes *ret) {
 }
 
 /* `size` is that of the caller's struct: the old one is the beginning of the new. */
-static NvmlReturn list_processes(NvmlDevice device, unsigned *count, void *infos, size_t size, bool compute) {
+static NvmlReturn list_processes(
+                NvmlDevice device, unsigned *count, void *infos, size_t size, bool compute) {
         CLEANUP(processes_done) Processes processes = {};
         NvmlReturn r;
         View view;
@@ -76,37 +78,43 @@ static NvmlReturn list_processes(NvmlDevice device, unsigned *count, void *infos
         return NVML_OK;
 }
 
-EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
+EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(
+                NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
         return list_processes(device, count, infos, sizeof *infos, true);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
+EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses_v3(
+                NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
         return list_processes(device, count, infos, sizeof *infos, false);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetMPSComputeRunningProcesses_v3(NvmlDevice device, unsigned *count,
-                                                             NvmlProcessInfo *infos) {
+EXPORT NvmlReturn nvmlDeviceGetMPSComputeRunningProcesses_v3(
+                NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
         return list_processes(device, count, infos, sizeof *infos, false);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses_v2(NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
+EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses_v2(
+                NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
         return list_processes(device, count, infos, sizeof *infos, true);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses_v2(NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
+EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses_v2(
+                NvmlDevice device, unsigned *count, NvmlProcessInfo *infos) {
         return list_processes(device, count, infos, sizeof *infos, false);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses(NvmlDevice device, unsigned *count, NvmlProcessInfoV1 *infos) {
+EXPORT NvmlReturn nvmlDeviceGetComputeRunningProcesses(
+                NvmlDevice device, unsigned *count, NvmlProcessInfoV1 *infos) {
         return list_processes(device, count, infos, sizeof *infos, true);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses(NvmlDevice device, unsigned *count, NvmlProcessInfoV1 *infos) {
+EXPORT NvmlReturn nvmlDeviceGetGraphicsRunningProcesses(
+                NvmlDevice device, unsigned *count, NvmlProcessInfoV1 *infos) {
         return list_processes(device, count, infos, sizeof *infos, false);
 }
 
-EXPORT NvmlReturn nvmlDeviceGetProcessUtilization(NvmlDevice device, NvmlProcessUtilization *samples, unsigned *count,
-                                                  unsigned long long since_usec) {
+EXPORT NvmlReturn nvmlDeviceGetProcessUtilization(NvmlDevice device, NvmlProcessUtilization *samples,
+                unsigned *count, unsigned long long since_usec) {
         CLEANUP(clients_done) Clients clients = {};
         unsigned n = 0, room;
         NvmlReturn r;

@@ -12,13 +12,14 @@
 
 #include "agent/base/io.h"
 
-/* A client of a very large tray must keep descriptors for itself; the first GPUs are enough to block a reset of the tray. */
+/* A client of a very large tray must keep descriptors for itself; the first GPUs are enough to block a reset
+ * of the tray. */
 #define ATTACHED_MAX 256
 
 static struct {
         pthread_mutex_t lock;
         unsigned references;
-        uint64_t number; /* of the session; part of its handles, so that those of an earlier one are refused */
+        uint64_t number; /* of the session, and part of its handles: those of an earlier one are refused */
         bool attached;
         Tray tray;
         int nodes[ATTACHED_MAX];
@@ -164,13 +165,13 @@ NvmlReturn copy_text(const char *text, char *buffer, unsigned length) {
         return NVML_OK;
 }
 
-/* Whether the caller could attach the GPU: a container may not have all nodes. A real node without a driver behind it
- * (major 195) cannot be opened by anybody, and counts as there. */
+/* Whether the caller could attach the GPU: a container may not have all nodes. A real node without a driver
+ * behind it (major 195) cannot be opened by anybody, and counts as there. */
 static bool gpu_is_permitted(const TrayGpu *gpu) {
         char path[192];
 
         return !session.attached || tray_node_path(session.tray.header, gpu, path, sizeof path) < 0 ||
-               access(path, R_OK | W_OK) >= 0;
+                        access(path, R_OK | W_OK) >= 0;
 }
 
 NvmlReturn session_find(const GpuId *id, NvmlDevice *ret) {
@@ -237,7 +238,8 @@ static void session_attach(void) {
                 char path[192];
                 int fd;
 
-                if (tray->gpus[i].lost || tray_node_path(tray->header, &tray->gpus[i], path, sizeof path) < 0)
+                if (tray->gpus[i].lost ||
+                                tray_node_path(tray->header, &tray->gpus[i], path, sizeof path) < 0)
                         continue;
                 fd = open(path, HOLDER_NVML_FLAGS);
                 if (fd >= 0)

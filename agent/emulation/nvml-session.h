@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulated NVML's session: what nvmlInit opens and nvmlShutdown closes. Every call looks at the tray as it is now. */
+/* The emulated NVML's session: what nvmlInit opens and nvmlShutdown closes. Every call looks at the tray as
+ * it is now. */
 #pragma once
 
 #include "agent/driver/nvml-abi.h"
@@ -17,12 +18,12 @@ typedef struct View {
         uint32_t recovery_action;
 } View;
 
-/* "Go on": not a code of NVML. Everything else that the functions below return is the caller's answer, NVML_OK among it
- * where the tray was told to answer without an answer. */
+/* "Go on": not a code of NVML. Everything else that the functions below return is the caller's answer,
+ * NVML_OK among it where the tray was told to answer without an answer. */
 #define VIEW_READY (-1)
 
-/* `complete` is whether the arguments that must not be NULL are not. A GPU that is lost or being reset answers with its
- * error. */
+/* `complete` is whether the arguments that must not be NULL are not. A GPU that is lost or being reset
+ * answers with its error. */
 NvmlReturn view_open(NvmlDevice device, bool complete, View *ret);
 
 /* The same for what the library remembers: works with a GPU that does not answer, too. */

@@ -27,7 +27,7 @@ EXPORT NvmlReturn nvmlShutdown(void) {
         return session_stop();
 }
 
-EXPORT const char* nvmlErrorString(NvmlReturn result) {
+EXPORT const char *nvmlErrorString(NvmlReturn result) {
         return nvml_error_text(result);
 }
 
@@ -148,7 +148,8 @@ EXPORT NvmlReturn nvmlDeviceGetHandleBySerial(const char *serial, NvmlDevice *de
                 View gpu;
 
                 if (nvmlDeviceGetHandleByIndex_v2(i, &candidate) != NVML_OK ||
-                    view_open_identity(candidate, true, &gpu) != VIEW_READY || !streq(gpu.gpu.serial, serial))
+                                view_open_identity(candidate, true, &gpu) != VIEW_READY ||
+                                !streq(gpu.gpu.serial, serial))
                         continue;
                 if (found)
                         return NVML_INVALID_ARGUMENT;

@@ -14,7 +14,8 @@
 #define PARTITIONS_SIZE_MAX (4U << 20)
 
 int partitions_save(const Tray *tray) {
-        CLEANUP(free_ptr) char *text = NULL; /* freed after the stream, which still writes to it when it is closed */
+        CLEANUP(free_ptr)
+        char *text = NULL; /* freed after the stream, which still writes to it when it is closed */
         CLEANUP(file_close) FILE *file = NULL;
         size_t size;
 
@@ -22,8 +23,8 @@ int partitions_save(const Tray *tray) {
         if (!file)
                 return -ENOMEM;
         for (uint32_t i = 0; i < tray->header->n_partitions; i++)
-                (void) fprintf(file, "partition %u %u %s\n", tray->partitions[i].id, tray->partitions[i].clique,
-                               tray->partitions[i].name);
+                (void) fprintf(file, "partition %u %u %s\n", tray->partitions[i].id,
+                                tray->partitions[i].clique, tray->partitions[i].name);
         for (uint32_t i = 0; i < tray->header->n_gpus; i++)
                 (void) fprintf(file, "gpu %s %u\n", tray->gpus[i].uuid, tray->gpus[i].partition);
         if (fflush(file) != 0)
@@ -41,7 +42,8 @@ static int load_partition(Tray *tray, char *line) {
         int r;
 
         if (!id_text || !clique_text || !line || parse_u32(id_text, PARTITION_ID_MAX, &id) < 0 ||
-            parse_u32(clique_text, UINT32_MAX - 1, &clique) < 0 || strlen(line) >= TRAY_NAME_SIZE)
+                        parse_u32(clique_text, UINT32_MAX - 1, &clique) < 0 ||
+                        strlen(line) >= TRAY_NAME_SIZE)
                 return 0;
 
         /* The configuration's own partition is there already, with what the configuration says now. */
@@ -62,7 +64,8 @@ static void load_gpu(Tray *tray, char *line) {
         uint32_t partition;
         TrayGpu *gpu;
 
-        if (!uuid || !line || gpu_uuid_parse(uuid, id.uuid) < 0 || parse_u32(line, PARTITION_ID_MAX, &partition) < 0)
+        if (!uuid || !line || gpu_uuid_parse(uuid, id.uuid) < 0 ||
+                        parse_u32(line, PARTITION_ID_MAX, &partition) < 0)
                 return;
         gpu = tray_find_gpu(tray, &id);
         if (gpu && (partition == PARTITION_NONE || tray_find_partition(tray, partition)))

@@ -78,7 +78,7 @@ unsigned driver_cuda_version(const char *driver_version) {
         static const struct {
                 unsigned branch, cuda;
         } versions[] = { { 610, 13030 }, { 595, 13020 }, { 590, 13010 }, { 580, 13000 }, { 575, 12090 },
-                         { 570, 12080 }, { 560, 12060 }, { 550, 12040 }, { 535, 12020 } };
+                { 570, 12080 }, { 560, 12060 }, { 550, 12040 }, { 535, 12020 } };
         unsigned long branch = strtoul(driver_version, NULL, 10);
 
         for (size_t i = 0; i < ELEMENTSOF(versions); i++)
@@ -94,7 +94,9 @@ int bus_id_scan(const char *s, char ret[static GPU_BUS_ID_SIZE]) {
         for (;; s++) {
                 char *end;
 
-                if (n == 3 || !((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f') || (*s >= 'A' && *s <= 'F')))
+                if (n == 3 ||
+                                !((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f') ||
+                                                (*s >= 'A' && *s <= 'F')))
                         return -EINVAL;
                 parts[n++] = strtoull(s, &end, 16);
                 if (end - s > 8)
@@ -117,7 +119,7 @@ int bus_id_scan(const char *s, char ret[static GPU_BUS_ID_SIZE]) {
         if (parts[1] > 0xff || parts[2] > 0x1f)
                 return -EINVAL;
 
-        (void) snprintf(ret, GPU_BUS_ID_SIZE, "%08X:%02X:%02X.%X", (unsigned) parts[0], (unsigned) parts[1] & 0xff,
-                        (unsigned) parts[2] & 0x1f, (unsigned) function & 7);
+        (void) snprintf(ret, GPU_BUS_ID_SIZE, "%08X:%02X:%02X.%X", (unsigned) parts[0],
+                        (unsigned) parts[1] & 0xff, (unsigned) parts[2] & 0x1f, (unsigned) function & 7);
         return 0;
 }

@@ -21,6 +21,7 @@ unsigned driver_cuda_version(const char *driver_version);
 /* What nvmlErrorString says. */
 const char* nvml_error_text(NvmlReturn result);
 
-/* A bus id in all spellings that NVML takes: hexadecimal DOMAIN:BUS:DEVICE.FUNCTION without domain or function, too.
+/* A bus id in all spellings that NVML takes: hexadecimal DOMAIN:BUS:DEVICE.FUNCTION without domain or
+ * function, too.
  * 0 · -EINVAL. */
 int bus_id_scan(const char *s, char ret[static GPU_BUS_ID_SIZE]);

@@ -11,8 +11,8 @@
 #include "agent/emulation/holders.h"
 #include "agent/emulation/telemetry.h"
 
-/* The next tenant gets an empty file. Whoever kept the old one open, against the rules, keeps the old content and meets
- * nobody there. */
+/* The next tenant gets an empty file. Whoever kept the old one open, against the rules, keeps the old
+ * content and meets nobody there. */
 static int memory_clear(const TrayGpu *gpu) {
         CLEANUP(fd_close) int fd = -1;
         char path[64], fresh[64];
@@ -74,7 +74,8 @@ int tray_reset(const bool *wanted, uint32_t n, TrayReset *ret_results, usec_t *r
 
         now = now_monotonic_usec();
         for (uint32_t i = 0; i < tray.header->n_gpus; i++)
-                ret_results[i] = wanted[i] ? gpu_start_reset(&tray, &tray.gpus[i], &holders, now) : TRAY_RESET_NONE;
+                ret_results[i] = wanted[i] ? gpu_start_reset(&tray, &tray.gpus[i], &holders, now)
+                                           : TRAY_RESET_NONE;
 
         clients_tidy(tray.header, now, fold_link_bytes, &tray);
         r = tray_commit(&tray);

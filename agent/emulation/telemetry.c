@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Seconds until about two thirds of a change are seen. */
-#define POWER_LAG 1.5
+#define POWER_LAG       1.5
 #define TEMPERATURE_LAG 20.0
 
 /* A training job that shows 80 % has the GPU at its busy power. */
@@ -15,7 +15,8 @@
 
 /* The answer at `now` of a first-order system to a pulse of 1 between since and until. */
 static double pulse_response(const ClientRecord *record, usec_t now, double lag) {
-        double begun = (double) (now - record->since_usec) / 1e6, ended = (double) (now - record->until_usec) / 1e6;
+        double begun = (double) (now - record->since_usec) / 1e6,
+               ended = (double) (now - record->until_usec) / 1e6;
 
         return exp(-ended / lag) - exp(-begun / lag);
 }
@@ -30,7 +31,8 @@ uint64_t telemetry_link_bytes(const ClientRecord *record) {
         return (uint64_t) (record->load / 100.0 * seconds * LINK_BYTES_PER_SECOND);
 }
 
-void telemetry_read(const TrayHeader *header, const TrayGpu *gpu, const Clients *clients, usec_t now, Telemetry *ret) {
+void telemetry_read(const TrayHeader *header, const TrayGpu *gpu, const Clients *clients, usec_t now,
+                Telemetry *ret) {
         const GpuModel *model = &header->model;
         double load = 0, power = 0, temperature = 0;
         double power_range = (double) model->busy_power_mw - (double) model->idle_power_mw;
@@ -59,7 +61,7 @@ void telemetry_read(const TrayHeader *header, const TrayGpu *gpu, const Clients 
         ret->graphics_clock = ret->load > 0 ? model->graphics_clock_max : model->graphics_clock_idle;
         ret->video_clock = ret->load > 0 ? model->video_clock_max : model->video_clock_idle;
         ret->used_bytes = used > model->memory_total - model->memory_reserved
-                                  ? model->memory_total - model->memory_reserved
-                                  : used;
+                        ? model->memory_total - model->memory_reserved
+                        : used;
         ret->link_bytes = bytes;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Load, power, temperature and NVLink traffic of an emulated GPU, worked out from what its tenants registered: each is a
- * pulse of load, and the GPU answers it with the lag of a real one. Nothing has to run for that. */
+/* Load, power, temperature and NVLink traffic of an emulated GPU, worked out from what its tenants
+ * registered: each is a pulse of load, and the GPU answers it with the lag of a real one. Nothing has to run
+ * for that. */
 #pragma once
 
 #include "agent/emulation/clients.h"
@@ -16,7 +17,8 @@ typedef struct Telemetry {
         uint64_t link_bytes; /* sent, and as many received, by all links since the tray's boot */
 } Telemetry;
 
-void telemetry_read(const TrayHeader *header, const TrayGpu *gpu, const Clients *clients, usec_t now, Telemetry *ret);
+void telemetry_read(const TrayHeader *header, const TrayGpu *gpu, const Clients *clients, usec_t now,
+                Telemetry *ret);
 
 /* Bytes that one registration's work sent over NVLink. */
 uint64_t telemetry_link_bytes(const ClientRecord *record);

@@ -37,14 +37,15 @@ void tray_gpu_at(const TrayHeader *header, TrayGpu *gpu, usec_t now) {
         if (gpu->reset_outcome == RESET_OUTCOME_FAILED) {
                 gpu->recovery_action = NVML_RECOVERY_GPU_RESET;
         } else {
-                usec_t settle = gpu->settle_usec == TRAY_SETTLE_DEFAULT ? header->settle_usec : gpu->settle_usec;
+                usec_t settle = gpu->settle_usec == TRAY_SETTLE_DEFAULT ? header->settle_usec
+                                                                        : gpu->settle_usec;
 
                 gpu->clique = gpu->reset_clique;
                 gpu->applied_partition = gpu->reset_partition;
                 gpu->settle_start_usec = gpu->reset_end_usec;
                 gpu->settled_usec = usec_add(gpu->reset_end_usec, settle);
                 gpu->recovery_action = gpu->reset_outcome == RESET_OUTCOME_LIES ? NVML_RECOVERY_GPU_RESET
-                                                                               : NVML_RECOVERY_NONE;
+                                                                                : NVML_RECOVERY_NONE;
                 gpu->last_xid = 0;
                 gpu->mig = gpu->mig_pending;
                 gpu->ecc_corrected = 0;
@@ -99,13 +100,14 @@ uint32_t tray_gpu_fabric_health(const TrayHeader *header, const TrayGpu *gpu) {
                 return 0;
 
         mask = health_field((gpu->links_up & all) != all, NVML_FABRIC_HEALTH_DEGRADED_BW_SHIFT) |
-               health_field(false, NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT) |
-               health_field(false, NVML_FABRIC_HEALTH_ROUTE_UNHEALTHY_SHIFT) |
-               health_field(false, NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT);
+                        health_field(false, NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT) |
+                        health_field(false, NVML_FABRIC_HEALTH_ROUTE_UNHEALTHY_SHIFT) |
+                        health_field(false, NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT);
         if (header->model.config_health)
-                mask |= (uint32_t) (gpu->applied_partition == PARTITION_NONE ? NVML_FABRIC_CONFIG_NO_PARTITION
-                                                                             : NVML_FABRIC_CONFIG_NONE)
-                        << NVML_FABRIC_HEALTH_INCORRECT_CONFIG_SHIFT;
+                mask |= (uint32_t) (gpu->applied_partition == PARTITION_NONE
+                                                        ? NVML_FABRIC_CONFIG_NO_PARTITION
+                                                        : NVML_FABRIC_CONFIG_NONE)
+                                << NVML_FABRIC_HEALTH_INCORRECT_CONFIG_SHIFT;
         return mask;
 }
 
@@ -115,11 +117,12 @@ uint32_t fabric_health_summary(uint32_t mask) {
         if (mask == 0)
                 return NVML_FABRIC_SUMMARY_NOT_SUPPORTED;
         if ((mask >> NVML_FABRIC_HEALTH_ROUTE_UNHEALTHY_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE ||
-            (mask >> NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE || config > 1 ||
-            (mask >> NVML_FABRIC_HEALTH_PARTITION_SHIFT & 3) == NVML_FABRIC_HEALTH_FALSE)
+                        (mask >> NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE ||
+                        config > 1 ||
+                        (mask >> NVML_FABRIC_HEALTH_PARTITION_SHIFT & 3) == NVML_FABRIC_HEALTH_FALSE)
                 return NVML_FABRIC_SUMMARY_UNHEALTHY;
         if ((mask >> NVML_FABRIC_HEALTH_DEGRADED_BW_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE ||
-            (mask >> NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE)
+                        (mask >> NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT & 3) == NVML_FABRIC_HEALTH_TRUE)
                 return NVML_FABRIC_SUMMARY_LIMITED_CAPACITY;
         return NVML_FABRIC_SUMMARY_HEALTHY;
 }

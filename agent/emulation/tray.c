@@ -15,7 +15,7 @@
 #include "agent/base/text.h"
 #include "agent/driver/nvml-abi.h"
 
-#define TRAY_MAGIC "gpuagemu"
+#define TRAY_MAGIC   "gpuagemu"
 #define TRAY_VERSION 1
 
 static size_t tray_size(uint32_t n_gpus, uint32_t n_partitions) {
@@ -23,9 +23,10 @@ static size_t tray_size(uint32_t n_gpus, uint32_t n_partitions) {
 }
 
 static bool header_is_valid(const TrayHeader *header, size_t size) {
-        return memcmp(header->magic, TRAY_MAGIC, sizeof header->magic) == 0 && header->version == TRAY_VERSION &&
-               header->n_gpus <= TRAY_GPUS_MAX && header->n_partitions <= TRAY_PARTITIONS_MAX &&
-               header->size == size && tray_size(header->n_gpus, header->n_partitions) == size;
+        return memcmp(header->magic, TRAY_MAGIC, sizeof header->magic) == 0 &&
+                        header->version == TRAY_VERSION && header->n_gpus <= TRAY_GPUS_MAX &&
+                        header->n_partitions <= TRAY_PARTITIONS_MAX && header->size == size &&
+                        tray_size(header->n_gpus, header->n_partitions) == size;
 }
 
 static void tray_set_parts(Tray *tray, void *data, uint32_t n_gpus) {
@@ -56,7 +57,9 @@ int tray_open(Tray *ret) {
                 return -EPROTO;
         }
 
-        *ret = (Tray){ .map_size = (size_t) st.st_size, .device = st.st_dev, .inode = st.st_ino, .lock_fd = -1 };
+        *ret = (Tray){
+                .map_size = (size_t) st.st_size, .device = st.st_dev, .inode = st.st_ino, .lock_fd = -1
+        };
         tray_set_parts(ret, data, ((TrayHeader *) data)->n_gpus);
         return 0;
 }
@@ -64,7 +67,8 @@ int tray_open(Tray *ret) {
 bool tray_is_current(const Tray *tray) {
         struct stat st;
 
-        return tray->header && stat(TRAY_PATH, &st) >= 0 && st.st_ino == tray->inode && st.st_dev == tray->device;
+        return tray->header && stat(TRAY_PATH, &st) >= 0 && st.st_ino == tray->inode &&
+                        st.st_dev == tray->device;
 }
 
 void tray_done(Tray *tray) {

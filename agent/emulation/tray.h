@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulated tray's state: one file of fixed-size records that root replaces whole and everybody maps. What depends on
- * time (a reset under way, a fabric that settles) is stored as points on CLOCK_MONOTONIC and worked out by the reader, so
- * that no process has to live for it: a client may die at any instruction, and a reset that has begun still ends. */
+/* The emulated tray's state: one file of fixed-size records that root replaces whole and everybody maps.
+ * What depends on time (a reset under way, a fabric that settles) is stored as points on CLOCK_MONOTONIC and
+ * worked out by the reader, so that no process has to live for it: a client may die at any instruction, and
+ * a reset that has begun still ends. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,21 +15,21 @@
 #include "agent/base/parse.h"
 #include "agent/emulation/model.h"
 
-#define TRAY_DIRECTORY "/run/gpuagent-emulation"
-#define TRAY_PATH TRAY_DIRECTORY "/tray"
-#define TRAY_LOCK_PATH TRAY_DIRECTORY "/lock"
-#define TRAY_MEMORY_DIRECTORY TRAY_DIRECTORY "/memory"   /* one file a GPU, by index, written by its tenants */
+#define TRAY_DIRECTORY         "/run/gpuagent-emulation"
+#define TRAY_PATH              TRAY_DIRECTORY "/tray"
+#define TRAY_LOCK_PATH         TRAY_DIRECTORY "/lock"
+#define TRAY_MEMORY_DIRECTORY  TRAY_DIRECTORY "/memory"  /* a file a GPU, by index, for its tenants */
 #define TRAY_CLIENTS_DIRECTORY TRAY_DIRECTORY "/clients" /* the tenants' registrations */
-#define TRAY_PARTITIONS_PATH "/var/lib/gpuagent-emulation/partitions"
-#define TRAY_CONFIG_PATH "/etc/gpuagent/emulation.yaml"
+#define TRAY_PARTITIONS_PATH   "/var/lib/gpuagent-emulation/partitions"
+#define TRAY_CONFIG_PATH       "/etc/gpuagent/emulation.yaml"
 
-#define TRAY_GPUS_MAX 4096
+#define TRAY_GPUS_MAX       4096
 #define TRAY_PARTITIONS_MAX 4096
-#define TRAY_NAME_SIZE 64
+#define TRAY_NAME_SIZE      64
 
-#define PARTITION_NONE 0
+#define PARTITION_NONE    0
 #define PARTITION_DEFAULT 32766 /* the reserved default partition of an NVLink domain */
-#define PARTITION_ID_MAX 32767
+#define PARTITION_ID_MAX  32767
 
 /* Whose texts and exit codes nvidia-smi has. */
 typedef enum Dialect {
@@ -42,7 +43,7 @@ typedef enum Dialect {
 typedef enum Hang {
         HANG_OFF,
         HANG_SLEEP, /* a sleep that no signal but SIGKILL ends */
-        HANG_FILE,  /* reading hang_path, for instance on a FUSE mount that never answers: no signal ends that */
+        HANG_FILE,  /* reading hang_path, say on a FUSE mount that never answers: no signal ends that */
 } Hang;
 
 /* What a reset that is under way will have done at its end. */
@@ -71,9 +72,9 @@ typedef struct TrayHeader {
         uint8_t dialect; /* Dialect */
         uint8_t hang;    /* Hang */
         char hang_path[256];
-        int32_t init_error;      /* what nvmlInit returns instead of success */
+        int32_t init_error;       /* what nvmlInit returns instead of success */
         uint32_t init_error_left; /* how often; all ones: until it is switched off */
-        uint8_t blank;           /* calls that read values succeed and leave the buffers as they are */
+        uint8_t blank;            /* calls that read values succeed and leave the buffers as they are */
         uint64_t reset_usec;
         uint64_t settle_usec;
         uint64_t idle_power_mw;
@@ -114,7 +115,7 @@ typedef struct TrayGpu {
         uint8_t persistence;
         uint32_t phantoms; /* processes that appear between the two calls for a list */
         uint32_t field_error_id;
-        int32_t field_error; /* what reading that field returns; 0 for none */
+        int32_t field_error;    /* what reading that field returns; 0 for none */
         uint64_t ecc_corrected; /* volatile; aggregates are kept beside */
         uint64_t ecc_uncorrected;
         uint64_t ecc_corrected_aggregate;
@@ -123,7 +124,7 @@ typedef struct TrayGpu {
         uint64_t link_bytes; /* sent by tenants whose registrations are gone */
 } TrayGpu;
 
-#define TRAY_SETTLE_DEFAULT (USEC_INFINITY - 1)
+#define TRAY_SETTLE_DEFAULT  (USEC_INFINITY - 1)
 #define TRAY_COUNT_UNLIMITED UINT32_MAX
 
 typedef struct TrayPartition {
@@ -132,7 +133,8 @@ typedef struct TrayPartition {
         char name[TRAY_NAME_SIZE];
 } TrayPartition;
 
-/* The state as it was at one moment. Mapped from the file and never written, or a copy that is being edited. */
+/* The state as it was at one moment. Mapped from the file and never written, or a copy that is being
+ * edited. */
 typedef struct Tray {
         TrayHeader *header;
         TrayGpu *gpus;
@@ -158,7 +160,7 @@ int tray_edit(Tray *ret);
 /* An empty copy under the lock, for a tray that is being made. 0 · -ENOMEM · -errno. */
 int tray_make(uint32_t n_gpus, Tray *ret);
 
-/* Replaces the file by the copy. The lock is kept until tray_done. 0 · -errno, and the file is as it was. */
+/* Replaces the file by the copy. The lock is kept until tray_done. 0 · -errno, the file is as it was. */
 int tray_commit(Tray *tray);
 
 void tray_done(Tray *tray);
