@@ -41,7 +41,8 @@ static void test_a_clique_lists_its_gpus(void **state) {
         const char *cluster;
         uint32_t clique;
 
-        assert_true(sd_bus_call_method(f->nobody, BUS_NAME, MANAGER, "ListCliques", NULL, &reply, NULL) >= 0);
+        assert_true(sd_bus_call_method(f->nobody, BUS_NAME, MANAGER, "ListCliques", NULL, &reply, NULL) >=
+                        0);
         assert_true(sd_bus_message_enter_container(reply, 'a', "(suao)") > 0);
         assert_true(sd_bus_message_enter_container(reply, 'r', "suao") > 0);
         assert_true(sd_bus_message_read(reply, "su", &cluster, &clique) > 0);
@@ -61,9 +62,11 @@ static void test_processes_are_listed_with_everything_known(void **state) {
         uint64_t bytes;
 
         fixture_script(f, "holder 2 python\n");
-        assert_true(sd_bus_call_method(f->root, BUS_NAME, MANAGER, "ListProcesses", NULL, &reply, "asa{sv}", 0, 0) >= 0);
+        assert_true(sd_bus_call_method(f->root, BUS_NAME, MANAGER, "ListProcesses", NULL, &reply, "asa{sv}",
+                                    0, 0) >= 0);
         assert_true(sd_bus_message_enter_container(reply, 'a', "(ouussst)") > 0);
-        assert_true(sd_bus_message_read(reply, "(ouussst)", &path, &pid, &uid, &user, &command, &where, &bytes) > 0);
+        assert_true(sd_bus_message_read(reply, "(ouussst)", &path, &pid, &uid, &user, &command, &where,
+                                    &bytes) > 0);
         assert_string_equal(path, GPU_PATH("2"));
         assert_int_equal(pid, 1860);
         assert_int_equal(uid, 1000);
@@ -126,8 +129,8 @@ static void test_introspection_is_what_the_files_say(void **state) {
                 const char *xml;
 
                 assert_true(sd_bus_call_method(f->nobody, BUS_NAME, interfaces[i].path,
-                                               "org.freedesktop.DBus.Introspectable", "Introspect", NULL, &reply,
-                                               "") >= 0);
+                                            "org.freedesktop.DBus.Introspectable", "Introspect", NULL,
+                                            &reply, "") >= 0);
                 assert_true(sd_bus_message_read(reply, "s", &xml) > 0);
                 assert_int_equal(file_read(AT_FDCWD, interfaces[i].file, 1 << 20, &golden, NULL), 0);
                 expected = cut_interface(golden, interfaces[i].interface);
@@ -142,8 +145,8 @@ static unsigned count_managed_objects(sd_bus *bus) {
         const char *path;
         unsigned n = 0;
 
-        assert_true(sd_bus_call_method(bus, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects",
-                                       NULL, &reply, "") >= 0);
+        assert_true(sd_bus_call_method(bus, BUS_NAME, BUS_PATH, "org.freedesktop.DBus.ObjectManager",
+                                    "GetManagedObjects", NULL, &reply, "") >= 0);
         assert_true(sd_bus_message_enter_container(reply, 'a', "{oa{sa{sv}}}") > 0);
         while (sd_bus_message_enter_container(reply, 'e', "oa{sa{sv}}") > 0) {
                 assert_true(sd_bus_message_read(reply, "o", &path) > 0);
@@ -169,7 +172,7 @@ static void test_whatever_a_process_calls_itself_every_object_stays_readable(voi
                 (void) sd_bus_call_method(f->root, BUS_NAME, MANAGER, "Refresh", NULL, NULL, "a{sv}", 0);
                 assert_int_equal(count_managed_objects(f->nobody), 4);
                 fixture_expect(f->nobody, BUS_PATH, "org.freedesktop.DBus.Properties", "GetAll", NULL, "s",
-                               BUS_MANAGER_INTERFACE);
+                                BUS_MANAGER_INTERFACE);
                 (void) bus_fixture_calm(state);
         }
 }
@@ -179,9 +182,10 @@ static void test_a_holder_is_named_as_the_driver_escaped_it(void **state) {
         CLEANUP(free_ptr) char *message = NULL, *reason = NULL;
 
         fixture_script(f, "busy 0\nholder 0 \\xffpython\n");
-        message = fixture_expect_message(f->root, MANAGER, "Reset", BUS_ERROR_PREFIX "Busy", "asa{sv}", 1, "0", 0);
-        assert_string_equal(message,
-                            "GPU 0 is held by \\xffpython (pid 1860, user joe, unit session-3.scope)");
+        message = fixture_expect_message(
+                        f->root, MANAGER, "Reset", BUS_ERROR_PREFIX "Busy", "asa{sv}", 1, "0", 0);
+        assert_string_equal(
+                        message, "GPU 0 is held by \\xffpython (pid 1860, user joe, unit session-3.scope)");
         reason = fixture_text(f, GPU("0"), "StateReason");
         assert_non_null(strstr(reason, "\\xffpython"));
 }
@@ -198,7 +202,7 @@ static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_signal(msg, BUS_MANAGER_INTERFACE, "ResetStarted") > 0)
                 heard->started++;
         if (sd_bus_message_is_signal(msg, BUS_MANAGER_INTERFACE, "ResetFinished") > 0 &&
-            sd_bus_message_read(msg, "osss", &path, &tenant, &result, &detail) > 0) {
+                        sd_bus_message_read(msg, "osss", &path, &tenant, &result, &detail) > 0) {
                 heard->finished++;
                 assert_string_equal(path, GPU_PATH("1"));
                 assert_string_equal(tenant, "slurm/26.0");
@@ -241,10 +245,11 @@ static void test_a_reset_is_told_as_it_goes(void **state) {
         CLEANUP(bus_close_ptr) sd_bus *bus = fixture_connect(f, NOBODY_UID, 0);
         Heard heard = {};
 
-        assert_true(sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, NULL, on_signal, &heard) >=
-                    0);
-        assert_true(sd_bus_match_signal(bus, NULL, BUS_NAME, GPU_PATH("1"), "org.freedesktop.DBus.Properties",
-                                        "PropertiesChanged", on_changed, &heard) >= 0);
+        assert_true(sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, NULL,
+                                    on_signal, &heard) >= 0);
+        assert_true(sd_bus_match_signal(bus, NULL, BUS_NAME, GPU_PATH("1"),
+                                    "org.freedesktop.DBus.Properties", "PropertiesChanged", on_changed,
+                                    &heard) >= 0);
 
         fixture_script(f, "clique 7\n");
         fixture_expect(f->root, MANAGER, "Reset", NULL, "asa{sv}", 1, "1", 1, "tenant", "s", "slurm/26.0");
@@ -274,7 +279,8 @@ static void test_the_last_reset_can_be_looked_up(void **state) {
         assert_true(fixture_number(f, GPU("0"), "LastResetTimestamp", 't') >= before);
         assert_int_equal(fixture_number(f, MANAGER, "Quarantined", 'u'), 1);
 
-        assert_true(sd_bus_get_property(f->nobody, BUS_NAME, GPU("0"), "LastResetSteps", NULL, &reply, "a(st)") >= 0);
+        assert_true(sd_bus_get_property(f->nobody, BUS_NAME, GPU("0"), "LastResetSteps", NULL, &reply,
+                                    "a(st)") >= 0);
         assert_true(sd_bus_message_enter_container(reply, 'a', "(st)") > 0);
         assert_true(sd_bus_message_read(reply, "(st)", &step, &usec) > 0);
         assert_string_equal(step, "probe");
@@ -295,7 +301,7 @@ int main(void) {
                 cmocka_unit_test_setup(test_processes_are_listed_with_everything_known, bus_fixture_calm),
                 cmocka_unit_test_setup(test_introspection_is_what_the_files_say, bus_fixture_calm),
                 cmocka_unit_test_setup(test_whatever_a_process_calls_itself_every_object_stays_readable,
-                                       bus_fixture_calm),
+                                bus_fixture_calm),
                 cmocka_unit_test_setup(test_a_holder_is_named_as_the_driver_escaped_it, bus_fixture_calm),
                 cmocka_unit_test_setup(test_a_reset_is_told_as_it_goes, bus_fixture_calm),
                 cmocka_unit_test_setup(test_the_last_reset_can_be_looked_up, bus_fixture_calm),
