@@ -30,40 +30,19 @@ static int basic_read(sd_bus_message *message, char type, json_object **ret) {
                 return r;
 
         switch (type) {
-        case 'y':
-                *ret = json_object_new_int(value.byte);
-                break;
-        case 'b':
-                *ret = json_object_new_boolean(value.boolean);
-                break;
-        case 'n':
-                *ret = json_object_new_int(value.i16);
-                break;
-        case 'q':
-                *ret = json_object_new_int(value.u16);
-                break;
-        case 'i':
-                *ret = value.i32 == UNKNOWN_I32 ? NULL : json_object_new_int(value.i32);
-                break;
-        case 'u':
-                *ret = json_u32(value.u32);
-                break;
-        case 'x':
-                *ret = json_object_new_int64(value.i64);
-                break;
-        case 't':
-                *ret = json_u64(value.u64);
-                break;
-        case 'd':
-                *ret = json_object_new_double(value.number);
-                break;
+        case 'y': *ret = json_object_new_int(value.byte); break;
+        case 'b': *ret = json_object_new_boolean(value.boolean); break;
+        case 'n': *ret = json_object_new_int(value.i16); break;
+        case 'q': *ret = json_object_new_int(value.u16); break;
+        case 'i': *ret = value.i32 == UNKNOWN_I32 ? NULL : json_object_new_int(value.i32); break;
+        case 'u': *ret = json_u32(value.u32); break;
+        case 'x': *ret = json_object_new_int64(value.i64); break;
+        case 't': *ret = json_u64(value.u64); break;
+        case 'd': *ret = json_object_new_double(value.number); break;
         case 's':
         case 'o':
-        case 'g':
-                *ret = json_object_new_string(value.string);
-                break;
-        default:
-                return -EOPNOTSUPP; /* a file descriptor: nothing here has one */
+        case 'g': *ret = json_object_new_string(value.string); break;
+        default: return -EOPNOTSUPP; /* a file descriptor: nothing here has one */
         }
         return 0;
 }
@@ -144,7 +123,8 @@ int json_from_message(sd_bus_message *message, json_object **ret) {
         if (r == 0)
                 return -ENXIO; /* nothing is left */
         if (r > 0)
-                r = contents ? container_read(message, type, contents, &value) : basic_read(message, type, &value);
+                r = contents ? container_read(message, type, contents, &value)
+                             : basic_read(message, type, &value);
         if (r < 0)
                 return r;
 

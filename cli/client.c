@@ -9,21 +9,21 @@
 #include "agent/base/text.h"
 
 #define PRIVATE_SOCKET "/run/gpuagent/private"
-#define AGENT_NAME "org.gpuagent1"
+#define AGENT_NAME     "org.gpuagent1"
 
-/* The agent's loop never blocks, so accepting and authenticating is a matter of milliseconds. The timeouts of calls do not run
- * until that is done, and sd-bus alone would wait for 90 s. */
+/* The agent's loop never blocks, so accepting and authenticating is a matter of milliseconds. The timeouts
+ * of calls do not run until that is done, and sd-bus alone would wait for 90 s. */
 #define CONNECT_TIMEOUT_USEC (5 * USEC_PER_SEC)
 
 /* What we wait longer than the agent, so that its own answer at its deadline still arrives. */
 #define ANSWER_MARGIN_USEC (5 * USEC_PER_SEC)
 
-/* For an answer that needs no work on a GPU, and for one that does: the agent has deadlines of its own for each step of that,
- * and what it says then is worth more than our giving up. */
+/* For an answer that needs no work on a GPU, and for one that does: the agent has deadlines of its own for
+ * each step of that, and what it says then is worth more than our giving up. */
 #define READ_TIMEOUT_USEC (25 * USEC_PER_SEC)
 #define WORK_TIMEOUT_USEC (900 * USEC_PER_SEC)
 
-#define NOT_RUNNING "gpuagentd is not running; start it with: systemctl start gpuagentd"
+#define NOT_RUNNING   "gpuagentd is not running; start it with: systemctl start gpuagentd"
 #define NOT_ANSWERING "gpuagentd does not answer; see: systemctl status gpuagentd"
 
 struct Client {
@@ -37,7 +37,7 @@ DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)
 void call_done(Call *call) {
         sd_bus_slot_unref(call->slot);
         sd_bus_message_unref(call->reply);
-        *call = (Call) {};
+        *call = (Call){};
 }
 
 sd_bus* client_bus(Client *client) {
@@ -133,18 +133,20 @@ int client_open(const Options *options, Client **ret, Failure *failure) {
         if (r < 0 && geteuid() == 0)
                 return failure_set(failure, CLI_NO_AGENT, NOT_RUNNING);
         if (r < 0)
-                return failure_set(failure, CLI_NO_AGENT, "cannot reach gpuagentd: the system bus: %s", strerror(-r));
+                return failure_set(failure, CLI_NO_AGENT, "cannot reach gpuagentd: the system bus: %s",
+                                strerror(-r));
 
         *ret = take_ptr(&client);
         return 0;
 }
 
 int client_message_new(Client *client, const char *path, const char *interface, const char *member,
-                       sd_bus_message **ret) {
+                sd_bus_message **ret) {
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         int r;
 
-        r = sd_bus_message_new_method_call(client->bus, &message, client->destination, path, interface, member);
+        r = sd_bus_message_new_method_call(
+                        client->bus, &message, client->destination, path, interface, member);
         if (r >= 0) /* an agent that was stopped stays stopped */
                 r = sd_bus_message_set_auto_start(message, false);
         if (r >= 0)
@@ -163,14 +165,17 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 1;
 }
 
-int client_start(Client *client, sd_bus_message *message, usec_t timeout_usec, Call *call, Failure *failure) {
+int client_start(
+                Client *client, sd_bus_message *message, usec_t timeout_usec, Call *call, Failure *failure) {
         int r;
 
-        /* The deadline is ours, so that "too late" and "gone" can be told apart: sd-bus calls both NoReply. */
+        /* The deadline is ours, so that "too late" and "gone" can be told apart: sd-bus calls both
+         * NoReply. */
         r = sd_bus_call_async(client->bus, &call->slot, message, on_reply, call, USEC_INFINITY);
         if (r < 0)
                 return failure_errno(failure, r, "cannot send to gpuagentd");
-        call->deadline_usec = usec_add(now_monotonic_usec(), timeout_usec > 0 ? timeout_usec : client->read_timeout_usec);
+        call->deadline_usec = usec_add(
+                        now_monotonic_usec(), timeout_usec > 0 ? timeout_usec : client->read_timeout_usec);
         return 0;
 }
 
@@ -198,11 +203,13 @@ CliExit exit_from_bus_error(const char *name) {
 static int failure_from_bus_error(Failure *failure, const sd_bus_error *error) {
         CliExit exit_code = exit_from_bus_error(error->name);
 
-        if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
+                        sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
                 return failure_set(failure, exit_code, "gpuagentd went away before it answered");
         if (exit_code == CLI_NO_AGENT)
                 return failure_set(failure, exit_code, NOT_RUNNING);
-        return failure_set(failure, exit_code, "%s", error->message && error->message[0] ? error->message : error->name);
+        return failure_set(failure, exit_code, "%s",
+                        error->message && error->message[0] ? error->message : error->name);
 }
 
 int client_finish(Client *client, Call *call, sd_bus_message **ret_reply, Failure *failure) {
@@ -244,11 +251,12 @@ int client_call_manager(Client *client, const char *member, sd_bus_message **ret
         return client_call(client, message, 0, ret_reply, failure);
 }
 
-int client_subscribe(Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot) {
+int client_subscribe(
+                Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot) {
         int r;
 
-        r = sd_bus_match_signal_async(client->bus, ret_slot, client->destination, NULL, NULL, NULL, handler, NULL,
-                                      userdata);
+        r = sd_bus_match_signal_async(client->bus, ret_slot, client->destination, NULL, NULL, NULL, handler,
+                        NULL, userdata);
         return r < 0 ? r : 0;
 }
 
@@ -266,7 +274,8 @@ int client_wait(Client *client, usec_t deadline_usec, Failure *failure) {
                 now = now_monotonic_usec();
                 if (now >= deadline_usec)
                         return 0;
-                r = sd_bus_wait(client->bus, deadline_usec == USEC_INFINITY ? USEC_INFINITY : deadline_usec - now);
+                r = sd_bus_wait(client->bus,
+                                deadline_usec == USEC_INFINITY ? USEC_INFINITY : deadline_usec - now);
                 if (r < 0 && r != -EINTR)
                         return failure_set(failure, CLI_NO_AGENT, "gpuagentd went away");
         }
@@ -296,5 +305,6 @@ int message_append_request(sd_bus_message *message, char **ids, const Options *o
 }
 
 usec_t request_timeout(const Options *options) {
-        return options->timeout_usec > 0 ? usec_add(options->timeout_usec, ANSWER_MARGIN_USEC) : WORK_TIMEOUT_USEC;
+        return options->timeout_usec > 0 ? usec_add(options->timeout_usec, ANSWER_MARGIN_USEC)
+                                         : WORK_TIMEOUT_USEC;
 }

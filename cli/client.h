@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection to the agent: for root by its private socket, else, and for everybody, on the system bus. Nothing here
- * waits without a deadline of its own. */
+/* The connection to the agent: for root by its private socket, else, and for everybody, on the system bus.
+ * Nothing here waits without a deadline of its own. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +10,9 @@
 #include "cli/options.h"
 #include "cli/print.h"
 
-#define MANAGER_PATH "/org/gpuagent1"
+#define MANAGER_PATH      "/org/gpuagent1"
 #define MANAGER_INTERFACE "org.gpuagent1.Manager"
-#define GPU_INTERFACE "org.gpuagent1.GPU"
+#define GPU_INTERFACE     "org.gpuagent1.GPU"
 
 DEFINE_CLEANUP(sd_bus_message, message_unref_ptr, sd_bus_message_unref)
 
@@ -27,7 +27,8 @@ typedef struct Call {
 
 void call_done(Call *call);
 
-/* Connects. The options' timeout holds for its calls. 0 and *ret · negative, and *failure says why (CLI_NO_AGENT). */
+/* Connects. The options' timeout holds for its calls. 0 and *ret · negative, and *failure says why
+ * (CLI_NO_AGENT). */
 int client_open(const Options *options, Client **ret, Failure *failure);
 Client* client_free(Client *client);
 
@@ -37,14 +38,14 @@ sd_bus* client_bus(Client *client);
 
 /* A method call of org.gpuagent1 on this connection. 0 and *ret · negative errno. */
 int client_message_new(Client *client, const char *path, const char *interface, const char *member,
-                       sd_bus_message **ret);
+                sd_bus_message **ret);
 
-/* Sends it; the answer is waited for by client_finish(), so that two calls cost one round trip. A timeout of 0 is that for an
- * answer which needs no work on a GPU. 0 · negative, and *failure says why. */
+/* Sends it; the answer is waited for by client_finish(), so that two calls cost one round trip. A timeout of
+ * 0 is that for an answer which needs no work on a GPU. 0 · negative, and *failure says why. */
 int client_start(Client *client, sd_bus_message *message, usec_t timeout_usec, Call *call, Failure *failure);
 
-/* Waits for the answer; signals are handled meanwhile. 0 and *ret_reply (may be NULL) · negative, and *failure has the agent's
- * message and the exit code for it. */
+/* Waits for the answer; signals are handled meanwhile. 0 and *ret_reply (may be NULL) · negative, and
+ * *failure has the agent's message and the exit code for it. */
 int client_finish(Client *client, Call *call, sd_bus_message **ret_reply, Failure *failure);
 
 /* Both in one. */
@@ -54,16 +55,17 @@ int client_call(Client *client, sd_bus_message *message, usec_t timeout_usec, sd
 /* A call without arguments of org.gpuagent1.Manager. As client_call(). */
 int client_call_manager(Client *client, const char *member, sd_bus_message **ret_reply, Failure *failure);
 
-/* Has `handler` called for every signal of the agent, while client_finish() or client_wait() run, until *ret_slot is unrefed (NULL:
- * as long as the connection). 0 · negative errno. */
-int client_subscribe(Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot);
+/* Has `handler` called for every signal of the agent, while client_finish() or client_wait() run, until
+ * *ret_slot is unrefed (NULL: as long as the connection). 0 · negative errno. */
+int client_subscribe(
+                Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot);
 
-/* Handles what comes. Returns when something was handled: 1 · at the deadline (monotonic): 0 · when the agent is gone: negative,
- * and *failure says so. */
+/* Handles what comes. Returns when something was handled: 1 · at the deadline (monotonic): 0 · when the
+ * agent is gone: negative, and *failure says so. */
 int client_wait(Client *client, usec_t deadline_usec, Failure *failure);
 
-/* Appends the ids (a strv) and the options a{sv} as Reset, Release, Verify and ListProcesses take them: tenant, identifier and
- * wait as on the command line, and the timeout if it is not 0. 0 · negative errno. */
+/* Appends the ids (a strv) and the options a{sv} as Reset, Release, Verify and ListProcesses take them:
+ * tenant, identifier and wait as on the command line, and the timeout if it is not 0. 0 · negative errno. */
 int message_append_request(sd_bus_message *message, char **ids, const Options *options);
 
 /* How long to wait for the answer to a request with these options that works on GPUs. */

@@ -12,8 +12,9 @@
 static bool is_uuid_prefix(const char *s) {
         const char *digits = startswith(s, "GPU-");
 
-        return digits && digits[0] != '\0' && strlen(s) < strlen("GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") &&
-                strspn(digits, "0123456789abcdefABCDEF-") == strlen(digits);
+        return digits && digits[0] != '\0' &&
+                        strlen(s) < strlen("GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") &&
+                        strspn(digits, "0123456789abcdefABCDEF-") == strlen(digits);
 }
 
 static int id_check(const char *id, Failure *failure) {
@@ -21,7 +22,8 @@ static int id_check(const char *id, Failure *failure) {
 
         if (gpu_id_parse(id, &parsed) >= 0 || is_uuid_prefix(id))
                 return 0;
-        return failure_set(failure, CLI_USAGE, "'%s' is no GPU; give an index, a UUID or its beginning, or a PCI bus id", id);
+        return failure_set(failure, CLI_USAGE,
+                        "'%s' is no GPU; give an index, a UUID or its beginning, or a PCI bus id", id);
 }
 
 int gpu_list_parse(const char *text, char ***ret, Failure *failure) {
@@ -34,7 +36,7 @@ int gpu_list_parse(const char *text, char ***ret, Failure *failure) {
         if (r < 0)
                 return failure_errno(failure, r, "cannot read the list of GPUs");
 
-        STRV_FOREACH(id, ids) {
+        STRV_FOREACH (id, ids) {
                 r = id_check(*id, failure);
                 if (r < 0)
                         return r;
@@ -60,7 +62,8 @@ static int find_by_prefix(const Tray *tray, const char *prefix, const GpuView **
                 if (strncasecmp(gpu->uuid, prefix, strlen(prefix)) != 0)
                         continue;
                 if (found)
-                        return failure_set(failure, CLI_USAGE, "'%s' is the beginning of more than one UUID", prefix);
+                        return failure_set(failure, CLI_USAGE, "'%s' is the beginning of more than one UUID",
+                                        prefix);
                 found = gpu;
         }
         if (!found)
@@ -72,12 +75,9 @@ static int find_by_prefix(const Tray *tray, const char *prefix, const GpuView **
 
 static bool gpu_has_id(const GpuView *gpu, const GpuId *id) {
         switch (id->kind) {
-        case GPU_ID_INDEX:
-                return gpu->index == id->index;
-        case GPU_ID_UUID:
-                return streq(gpu->uuid, id->uuid);
-        case GPU_ID_BUS_ID:
-                return streq(gpu->bus_id, id->bus_id);
+        case GPU_ID_INDEX: return gpu->index == id->index;
+        case GPU_ID_UUID: return streq(gpu->uuid, id->uuid);
+        case GPU_ID_BUS_ID: return streq(gpu->bus_id, id->bus_id);
         }
         return false;
 }
@@ -102,7 +102,7 @@ int gpu_list_find(const Tray *tray, const char *id, const GpuView **ret, Failure
 }
 
 int gpu_list_complete(char **ids, const Tray *tray, Failure *failure) {
-        STRV_FOREACH(id, ids) {
+        STRV_FOREACH (id, ids) {
                 const GpuView *gpu;
                 char *uuid;
                 int r;

@@ -10,11 +10,12 @@
 
 typedef struct Property {
         const char *name;
-        const char *type; /* the D-Bus signature; "s" is a const char *, "b" a bool, the rest their C types */
+        const char *type; /* D-Bus signature; "s" is a const char *, "b" a bool, the rest their C types */
         size_t offset;
 } Property;
 
-#define FIELD(property, signature, Type, field) { property, signature, offsetof(Type, field) }
+#define FIELD(property, signature, Type, field) \
+        { property, signature, offsetof(Type, field) }
 
 static const Property manager_properties[] = {
         FIELD("Version", "s", Tray, version),
@@ -28,7 +29,8 @@ static const Property manager_properties[] = {
         FIELD("Quarantined", "u", Tray, quarantined),
 };
 
-/* In the order of the interface's description, which is the likely one on the bus too: see property_find(). */
+/* In the order of the interface's description, which is the likely one on the bus too: see
+ * property_find(). */
 static const Property gpu_properties[] = {
         FIELD("UUID", "s", GpuView, uuid),
         FIELD("Name", "s", GpuView, name),
@@ -79,7 +81,7 @@ static int steps_read(sd_bus_message *message, GpuView *gpu) {
                 if (r <= 0)
                         break;
                 if (gpu->n_steps < GPU_VIEW_STEPS_MAX)
-                        gpu->steps[gpu->n_steps++] = (GpuViewStep) { name, usec };
+                        gpu->steps[gpu->n_steps++] = (GpuViewStep){ name, usec };
         }
         return r < 0 ? r : sd_bus_message_exit_container(message);
 }
@@ -161,29 +163,21 @@ static void properties_init(const Property *table, size_t n, void *target) {
                 void *field = (char *) target + table[i].offset;
 
                 switch (table[i].type[0]) {
-                case 's':
-                        *(const char **) field = "";
-                        break;
-                case 'u':
-                        *(uint32_t *) field = UNKNOWN_U32;
-                        break;
-                case 't':
-                        *(uint64_t *) field = UNKNOWN_U64;
-                        break;
-                case 'i':
-                        *(int32_t *) field = UNKNOWN_I32;
-                        break;
+                case 's': *(const char **) field = ""; break;
+                case 'u': *(uint32_t *) field = UNKNOWN_U32; break;
+                case 't': *(uint64_t *) field = UNKNOWN_U64; break;
+                case 'i': *(int32_t *) field = UNKNOWN_I32; break;
                 }
         }
 }
 
 static void tray_init(Tray *tray) {
-        *tray = (Tray) {};
+        *tray = (Tray){};
         properties_init(manager_properties, ELEMENTSOF(manager_properties), tray);
 }
 
 static void gpu_view_init(GpuView *gpu, const char *path) {
-        *gpu = (GpuView) { .path = path };
+        *gpu = (GpuView){ .path = path };
         properties_init(gpu_properties, ELEMENTSOF(gpu_properties), gpu);
 }
 
@@ -191,7 +185,7 @@ void tray_done(Tray *tray) {
         free(tray->gpus);
         sd_bus_message_unref(tray->properties);
         sd_bus_message_unref(tray->objects);
-        *tray = (Tray) {};
+        *tray = (Tray){};
 }
 
 static int tray_append(Tray *tray, size_t *room, const GpuView *gpu) {
@@ -208,7 +202,8 @@ static int tray_append(Tray *tray, size_t *room, const GpuView *gpu) {
         return 0;
 }
 
-/* One a{sa{sv}}: the interfaces of an object. 1: it is a GPU, *ret has it · 0: it is not · negative errno. */
+/* One a{sa{sv}}: the interfaces of an object. 1: it is a GPU, *ret has it · 0: it is not · negative
+ * errno. */
 static int object_read(sd_bus_message *message, const char *path, GpuView *ret) {
         bool found = false;
         int r;
@@ -293,7 +288,8 @@ static int start_get_objects(Client *client, Call *call, Failure *failure) {
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         int r;
 
-        r = client_message_new(client, MANAGER_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", &message);
+        r = client_message_new(client, MANAGER_PATH, "org.freedesktop.DBus.ObjectManager",
+                        "GetManagedObjects", &message);
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask gpuagentd");
         return client_start(client, message, 0, call, failure);
@@ -322,7 +318,7 @@ int tray_read(Client *client, Tray *ret, Failure *failure) {
                 return failure_errno(failure, r, "cannot read what gpuagentd says");
 
         *ret = tray;
-        tray = (Tray) {};
+        tray = (Tray){};
         return 0;
 }
 
@@ -342,7 +338,7 @@ int tray_read_manager(Client *client, Tray *ret, Failure *failure) {
                 return failure_errno(failure, r, "cannot read what gpuagentd says");
 
         *ret = tray;
-        tray = (Tray) {};
+        tray = (Tray){};
         return 0;
 }
 

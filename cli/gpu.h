@@ -16,8 +16,8 @@ typedef struct GpuViewStep {
         uint64_t usec;
 } GpuViewStep;
 
-/* The properties of one org.gpuagent1.GPU, named and valued as on the bus. Strings are borrowed from the Tray's messages and
- * never NULL. */
+/* The properties of one org.gpuagent1.GPU, named and valued as on the bus. Strings are borrowed from the
+ * Tray's messages and never NULL. */
 typedef struct GpuView {
         const char *path;
         const char *uuid, *name, *bus_id, *serial;
@@ -61,10 +61,11 @@ int tray_read_manager(Client *client, Tray *ret, Failure *failure);
 const GpuView* tray_gpu_by_path(const Tray *tray, const char *path);
 const GpuView* tray_gpu_by_uuid(const Tray *tray, const char *uuid);
 
-/* Index as the person knows it: "0", or the UUID of one that has none (it is lost). `size` is at least GPU_UUID_SIZE. */
+/* Index as the person knows it: "0", or the UUID of one that has none (it is lost). `size` is at least
+ * GPU_UUID_SIZE. */
 void gpu_view_format(const GpuView *gpu, char *ret, size_t size);
 
-/* Reads the properties that `message` has next, an a{sv} of a Manager or of a GPU: those that are not there or of another
- * type stay as they are. 0 · negative errno. */
+/* Reads the properties that `message` has next, an a{sv} of a Manager or of a GPU: those that are not there
+ * or of another type stay as they are. 0 · negative errno. */
 int tray_read_properties(sd_bus_message *message, Tray *tray);
 int gpu_view_read_properties(sd_bus_message *message, GpuView *gpu);

@@ -92,14 +92,14 @@ static int set_output(Options *options, const char *mode) {
         else if (streq(mode, "pretty"))
                 options->output = OUTPUT_JSON_PRETTY;
         else
-                return fail(CLI_USAGE, "--json=%s: the modes are short and pretty", mode);
+                return fail_with(CLI_USAGE, "--json=%s: the modes are short and pretty", mode);
         options->given |= OPTION_JSON;
         return CLI_DONE;
 }
 
 static int set_tenant(Options *options, const char *tenant) {
         if (!tenant_is_valid(tenant))
-                return fail(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
+                return fail_with(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
         (void) snprintf(options->tenant, sizeof options->tenant, "%s", tenant);
         options->given |= OPTION_TENANT;
         return CLI_DONE;
@@ -114,7 +114,7 @@ static int set_job(Options *options, const char *job) {
         int r;
 
         if (!id)
-                return fail(CLI_FAILED, "out of memory");
+                return fail_with(CLI_FAILED, "out of memory");
         dot = strchr(id, '.');
         if (dot)
                 *dot = '\0';
@@ -122,20 +122,20 @@ static int set_job(Options *options, const char *job) {
         if (r >= 0 && dot)
                 r = parse_u32(dot + 1, UINT32_MAX, &restarts);
         if (r < 0)
-                return fail(CLI_USAGE, "'%s' is no job, such as 27 or 27.1", job);
+                return fail_with(CLI_USAGE, "'%s' is no job, such as 27 or 27.1", job);
         (void) snprintf(tenant, sizeof tenant, "slurm/%u.%u", id_number, restarts);
         return set_tenant(options, tenant);
 }
 
 static int set_timeout(Options *options, const char *timeout) {
         if (parse_duration(timeout, &options->timeout_usec) < 0 || options->timeout_usec == 0)
-                return fail(CLI_USAGE, "--timeout=%s: give seconds, more than 0", timeout);
+                return fail_with(CLI_USAGE, "--timeout=%s: give seconds, more than 0", timeout);
         return CLI_DONE;
 }
 
 static int set_identifier(Options *options, const char *identifier) {
         if (!identifier_is_valid(identifier))
-                return fail(CLI_USAGE, "'%s' is no syslog identifier", identifier);
+                return fail_with(CLI_USAGE, "'%s' is no syslog identifier", identifier);
         options->identifier = identifier;
         options->given |= OPTION_IDENTIFIER;
         return CLI_DONE;
@@ -143,20 +143,15 @@ static int set_identifier(Options *options, const char *identifier) {
 
 static int set_option(Options *options, int option, const char *argument) {
         switch (option) {
-        case LONG_JSON:
-                return set_output(options, argument);
+        case LONG_JSON: return set_output(options, argument);
         case 'i':
                 options->ids = argument;
                 options->given |= OPTION_ID;
                 return CLI_DONE;
-        case LONG_JOB:
-                return set_job(options, argument);
-        case LONG_TENANT:
-                return set_tenant(options, argument);
-        case LONG_TIMEOUT:
-                return set_timeout(options, argument);
-        case 't':
-                return set_identifier(options, argument);
+        case LONG_JOB: return set_job(options, argument);
+        case LONG_TENANT: return set_tenant(options, argument);
+        case LONG_TIMEOUT: return set_timeout(options, argument);
+        case 't': return set_identifier(options, argument);
         case LONG_NO_LEGEND:
                 options->legend = false;
                 options->given |= OPTION_LEGEND;
@@ -169,19 +164,16 @@ static int set_option(Options *options, int option, const char *argument) {
                 options->watch = true;
                 options->given |= OPTION_WATCH;
                 return CLI_DONE;
-        case 'q':
-                options->quiet = true;
-                return CLI_DONE;
-        case LONG_CONFIG:
-                options->config_path = argument;
-                return CLI_DONE;
+        case 'q': options->quiet = true; return CLI_DONE;
+        case LONG_CONFIG: options->config_path = argument; return CLI_DONE;
         }
         return CLI_USAGE; /* getopt_long() has said what is wrong */
 }
 
 /* The name of the option behind a flag that a verb does not take. */
 static const char* option_name(uint32_t flag) {
-        static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t", "--no-wait", "--watch" };
+        static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
+                "--no-wait", "--watch" };
 
         return names[__builtin_ctz(flag)];
 }
@@ -197,13 +189,13 @@ static int run_verb(const Options *options, int argc, char **argv) {
                 if (!streq(name, verb->name))
                         continue;
                 if (wrong != 0)
-                        return fail(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
+                        return fail_with(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
                 if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
-                        return fail(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
-                                    verb->arguments[0] ? " " : "", verb->arguments);
+                        return fail_with(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
+                                        verb->arguments[0] ? " " : "", verb->arguments);
                 return argc > 0 ? verb->run(options, argc, argv) : verb->run(options, 1, (char **) fallback);
         }
-        return fail(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
+        return fail_with(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
 }
 
 /* What is printed into a full disk or a closed pipe is not done. */
@@ -213,7 +205,7 @@ static int finish(int exit_code) {
         if (fclose(stdout) != 0)
                 failed = true;
         if (failed && exit_code == CLI_DONE)
-                return fail(CLI_FAILED, "cannot write the output");
+                return fail_with(CLI_FAILED, "cannot write the output");
         return exit_code;
 }
 

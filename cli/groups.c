@@ -8,7 +8,8 @@
 #include "cli/gpu.h"
 #include "cli/table.h"
 
-/* The next ao of the message, as the indexes of the GPUs. 0, *ret (to be freed) and *ret_n · negative errno. */
+/* The next ao of the message, as the indexes of the GPUs. 0, *ret (to be freed) and *ret_n · negative
+ * errno. */
 static int read_indexes(sd_bus_message *message, const Tray *tray, uint32_t **ret, size_t *ret_n) {
         CLEANUP(free_ptr) uint32_t *indexes = NULL;
         const char *path;
@@ -78,7 +79,8 @@ static int add_groups(sd_bus_message *message, GroupLayout layout, const Tray *t
         return r;
 }
 
-int groups_print(const Options *options, const char *member, GroupLayout layout, const char *const columns[static 3]) {
+int groups_print(const Options *options, const char *member, GroupLayout layout,
+                const char *const columns[static 3]) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_free_ptr) Client *client = NULL;
         CLEANUP(tray_done) Tray tray = {};
@@ -100,6 +102,6 @@ int groups_print(const Options *options, const char *member, GroupLayout layout,
         if (r >= 0)
                 r = table_print(table);
         if (r < 0)
-                return fail(CLI_FAILED, "cannot print what gpuagentd says: %s", strerror(-r));
+                return fail_with(CLI_FAILED, "cannot print what gpuagentd says: %s", strerror(-r));
         return CLI_DONE;
 }

@@ -12,4 +12,5 @@ typedef enum GroupLayout {
 } GroupLayout;
 
 /* Calls `member` of the Manager and prints a line for each group, under the three `columns`. A CliExit. */
-int groups_print(const Options *options, const char *member, GroupLayout layout, const char *const columns[static 3]);
+int groups_print(const Options *options, const char *member, GroupLayout layout,
+                const char *const columns[static 3]);

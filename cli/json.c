@@ -27,7 +27,8 @@ int json_set(json_object *object, const char *key, json_object *value) {
 }
 
 int json_print(json_object *object, OutputMode mode) {
-        int flags = mode == OUTPUT_JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN;
+        int flags = mode == OUTPUT_JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
+                                               : JSON_C_TO_STRING_PLAIN;
         const char *text;
 
         text = json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE);

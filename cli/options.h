@@ -14,7 +14,8 @@ typedef enum OutputMode {
         OUTPUT_JSON_PRETTY,
 } OutputMode;
 
-/* Which options a verb takes; any other is wrong usage. --help, --version, --timeout, --quiet and --config fit every verb. */
+/* Which options a verb takes; any other is wrong usage. --help, --version, --timeout, --quiet and --config
+ * fit every verb. */
 typedef enum OptionFlag {
         OPTION_JSON = 1 << 0,
         OPTION_LEGEND = 1 << 1,
@@ -32,11 +33,11 @@ typedef struct Options {
         bool quiet;
         bool wait;
         bool watch;
-        const char *ids;        /* -i as it was written; NULL: all GPUs */
+        const char *ids;             /* -i as it was written; NULL: all GPUs */
         char tenant[TENANT_MAX + 1]; /* "" for none */
-        const char *identifier; /* NULL for none */
-        usec_t timeout_usec;    /* 0: the verb's own */
-        const char *config_path; /* NULL: the usual files */
+        const char *identifier;      /* NULL for none */
+        usec_t timeout_usec;         /* 0: the verb's own */
+        const char *config_path;     /* NULL: the usual files */
 } Options;
 
 /* Verbs return a CliExit. argv[0] is the verb's name, the rest its arguments. */

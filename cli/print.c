@@ -14,11 +14,11 @@ void text_sanitize(char *s) {
 
 void failure_done(Failure *failure) {
         free(failure->message);
-        *failure = (Failure) {};
+        *failure = (Failure){};
 }
 
 static void failure_set_args(Failure *failure, CliExit exit_code, const char *format, va_list args)
-        __attribute__((format(printf, 3, 0)));
+                __attribute__((format(printf, 3, 0)));
 
 static void failure_set_args(Failure *failure, CliExit exit_code, const char *format, va_list args) {
         char *message = NULL;
@@ -26,7 +26,7 @@ static void failure_set_args(Failure *failure, CliExit exit_code, const char *fo
         if (vasprintf(&message, format, args) < 0)
                 message = NULL;
         failure_done(failure);
-        *failure = (Failure) { .exit_code = exit_code, .message = message };
+        *failure = (Failure){ .exit_code = exit_code, .message = message };
 }
 
 int failure_set(Failure *failure, CliExit exit_code, const char *format, ...) {
@@ -58,7 +58,7 @@ int failure_report(const Failure *failure) {
         return failure->exit_code == CLI_DONE ? CLI_FAILED : failure->exit_code;
 }
 
-int fail(CliExit exit_code, const char *format, ...) {
+int fail_with(CliExit exit_code, const char *format, ...) {
         CLEANUP(failure_done) Failure failure = {};
         va_list args;
 

@@ -7,15 +7,15 @@
 void process_list_done(ProcessList *list) {
         free(list->processes);
         sd_bus_message_unref(list->reply);
-        *list = (ProcessList) {};
+        *list = (ProcessList){};
 }
 
 static int list_append(ProcessList *list, const Tray *tray, size_t *room) {
         ProcessView process;
         int r;
 
-        r = sd_bus_message_read(list->reply, "(ouussst)", &process.path, &process.pid, &process.uid, &process.user,
-                                &process.command, &process.where, &process.used_bytes);
+        r = sd_bus_message_read(list->reply, "(ouussst)", &process.path, &process.pid, &process.uid,
+                        &process.user, &process.command, &process.where, &process.used_bytes);
         if (r <= 0)
                 return r;
         process.gpu = tray_gpu_by_path(tray, process.path);
@@ -34,7 +34,7 @@ static int list_append(ProcessList *list, const Tray *tray, size_t *room) {
 }
 
 int process_list_read(Client *client, const Tray *tray, char **ids, const Options *options, ProcessList *ret,
-                      Failure *failure) {
+                Failure *failure) {
         CLEANUP(process_list_done) ProcessList list = {};
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         size_t room = 0;
@@ -56,6 +56,6 @@ int process_list_read(Client *client, const Tray *tray, char **ids, const Option
                 return failure_errno(failure, r, "cannot read what gpuagentd says");
 
         *ret = list;
-        list = (ProcessList) {};
+        list = (ProcessList){};
         return 0;
 }

@@ -20,7 +20,8 @@ typedef struct ProcessList {
 
 void process_list_done(ProcessList *list);
 
-/* Has the agent look for the processes on the GPUs that `ids` (a strv, empty: all) names. `tray` is borrowed.
+/* Has the agent look for the processes on the GPUs that `ids` (a strv, empty: all) names. `tray` is
+ * borrowed.
  * 0 and *ret (to be given to process_list_done) · negative, and *failure says why. */
 int process_list_read(Client *client, const Tray *tray, char **ids, const Options *options, ProcessList *ret,
-                      Failure *failure);
+                Failure *failure);

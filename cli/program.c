@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +20,9 @@
 
 /* In the child. slurmd hands down a mask with SIGPIPE blocked. */
 static _Noreturn void child_exec(char *const argv[], int output) {
-        char slurm_conf[512] = "SLURM_CONF=";
-        char *environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C", NULL, NULL };
+        char slurm_conf[512];
+        char *environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C", NULL,
+                NULL };
         const char *conf = getenv("SLURM_CONF");
         sigset_t none;
         int null;
@@ -30,14 +30,12 @@ static _Noreturn void child_exec(char *const argv[], int output) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) signal(SIGPIPE, SIG_DFL);
-        if (conf && strlen(conf) < sizeof slurm_conf - strlen(slurm_conf)) {
-                (void) strcat(slurm_conf, conf);
+        if (conf && snprintf(slurm_conf, sizeof slurm_conf, "SLURM_CONF=%s", conf) < (int) sizeof slurm_conf)
                 environment[2] = slurm_conf;
-        }
 
         null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0 ||
-            chdir("/") < 0)
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+                        dup2(output, STDERR_FILENO) < 0 || chdir("/") < 0)
                 _exit(127);
         (void) execve(argv[0], argv, environment);
         _exit(127);
@@ -73,7 +71,7 @@ static int output_read(int fd, usec_t deadline_usec, FILE *ret) {
                         return -errno;
                 if (n == 0)
                         return 0;
-                if (n > 0 && total < OUTPUT_MAX) { /* the rest is read, so that the child does not block, and dropped */
+                if (n > 0 && total < OUTPUT_MAX) { /* more is dropped; read it is, or the child would block */
                         (void) fwrite(part, 1, (size_t) n, ret);
                         total += (size_t) n;
                 }

@@ -40,7 +40,8 @@ static void progress_draw(Progress *progress) {
                 (void) fprintf(progress->terminal, "\033[%zuA", progress->n_lines);
         for (size_t i = 0; i < progress->n_lines; i++) {
                 (void) fputs("\r\033[K", progress->terminal);
-                print_line(progress->terminal, "GPU %s  %s", progress->lines[i].name, progress->lines[i].text);
+                print_line(progress->terminal, "GPU %s  %s", progress->lines[i].name,
+                                progress->lines[i].text);
         }
         (void) fflush(progress->terminal);
         progress->drawn = true;
@@ -106,7 +107,7 @@ static int progress_add(Progress *progress, const GpuView *gpu) {
         for (size_t i = 0; i < progress->n_lines; i++)
                 if (streq(progress->lines[i].path, gpu->path))
                         return 0;
-        *line = (ProgressLine) { .path = strdup(gpu->path) };
+        *line = (ProgressLine){ .path = strdup(gpu->path) };
         if (!line->path)
                 return -ENOMEM;
         gpu_view_format(gpu, line->name, sizeof line->name);
@@ -130,7 +131,7 @@ int progress_new(Client *client, const Tray *tray, char **ids, FILE *terminal, P
         if (!ids)
                 for (size_t i = 0; r >= 0 && i < tray->n_gpus; i++)
                         r = progress_add(progress, &tray->gpus[i]);
-        STRV_FOREACH(id, ids) {
+        STRV_FOREACH (id, ids) {
                 CLEANUP(failure_done) Failure failure = {};
                 const GpuView *gpu;
 

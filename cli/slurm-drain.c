@@ -22,7 +22,10 @@ void drain_reason_format(const char *cause, uint32_t job_id, char ret[static DRA
                 if (startswith(cause, verb))
                         cause += strlen(" is");
                 else {
-                        text[used++] = (char) (*cause == '"' || *cause == '\'' || *cause < ' ' || *cause > '~' ? '?' : *cause);
+                        text[used++] = (char) (*cause == '"' || *cause == '\'' || *cause < ' ' ||
+                                                                        *cause > '~'
+                                                        ? '?'
+                                                        : *cause);
                         cause++;
                 }
         }

@@ -9,12 +9,14 @@
 
 #define DRAIN_REASON_SIZE 240
 
-/* "gpuagent: GPU 0 held by python (pid 1860, …), job 27": the cause first, as sinfo -R shows 20 characters. */
+/* "gpuagent: GPU 0 held by python (pid 1860, …), job 27": the cause first, as sinfo -R shows 20
+ * characters. */
 void drain_reason_format(const char *cause, uint32_t job_id, char ret[static DRAIN_REASON_SIZE]);
 
-/* Whether what `scontrol show node` prints has a reason that somebody else has set and that stays: not ours, not Slurm's own
- * after a failed prolog or epilog. */
+/* Whether what `scontrol show node` prints has a reason that somebody else has set and that stays: not ours,
+ * not Slurm's own after a failed prolog or epilog. */
 bool node_has_foreign_reason(const char *scontrol_output);
 
-/* Sets the reason, unless there is a foreign one; all by the deadline (monotonic). 0 · negative, and *failure says why not. */
+/* Sets the reason, unless there is a foreign one; all by the deadline (monotonic). 0 · negative, and
+ * *failure says why not. */
 int drain_node(const SlurmJob *job, const char *cause, usec_t deadline_usec, Failure *failure);

@@ -10,36 +10,31 @@
 void slurm_gpus_done(SlurmGpus *gpus) {
         (void) strv_free(gpus->ids);
         free(gpus->names);
-        *gpus = (SlurmGpus) {};
+        *gpus = (SlurmGpus){};
 }
 
 int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failure *failure) {
         size_t n = 1;
 
         if (strstr(job->visible_devices, "MIG-"))
-                return failure_set(failure, CLI_FAILED, "the job had MIG devices (%s), which cannot be reset one by one",
-                                   job->visible_devices);
+                return failure_set(failure, CLI_FAILED,
+                                "the job had MIG devices (%s), which cannot be reset one by one",
+                                job->visible_devices);
         if (startswith(job->visible_devices, "GPU-")) {
                 for (const char *c = job->visible_devices; *c != '\0'; c++)
                         n += *c == ',';
                 if (n != job->n_positions)
                         return failure_set(failure, CLI_FAILED,
-                                           "SLURM_JOB_GPUS has %zu GPUs and CUDA_VISIBLE_DEVICES %zu (%s)", job->n_positions, n,
-                                           job->visible_devices);
+                                        "SLURM_JOB_GPUS has %zu GPUs and CUDA_VISIBLE_DEVICES %zu (%s)",
+                                        job->n_positions, n, job->visible_devices);
                 *ret = SLURM_NAMES_UUID;
                 return 0;
         }
 
         switch (rule) {
-        case GPU_INDEX_AUTO:
-                *ret = SLURM_NAMES_PLACE;
-                break;
-        case GPU_INDEX_INDEX:
-                *ret = SLURM_NAMES_INDEX;
-                break;
-        case GPU_INDEX_MINOR:
-                *ret = SLURM_NAMES_MINOR;
-                break;
+        case GPU_INDEX_AUTO: *ret = SLURM_NAMES_PLACE; break;
+        case GPU_INDEX_INDEX: *ret = SLURM_NAMES_INDEX; break;
+        case GPU_INDEX_MINOR: *ret = SLURM_NAMES_MINOR; break;
         }
         return 0;
 }
@@ -81,7 +76,7 @@ int slurm_gpus_from_indexes(const SlurmJob *job, SlurmGpus *ret, Failure *failur
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus) {};
+        gpus = (SlurmGpus){};
         return 0;
 }
 
@@ -92,14 +87,16 @@ int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret,
 
         r = list_parse(job->visible_devices, &uuids);
         if (r < 0)
-                return failure_set(failure, CLI_FAILED, "CUDA_VISIBLE_DEVICES is '%s', which is no list of GPUs",
-                                   job->visible_devices);
-        STRV_FOREACH(item, uuids) {
+                return failure_set(failure, CLI_FAILED,
+                                "CUDA_VISIBLE_DEVICES is '%s', which is no list of GPUs",
+                                job->visible_devices);
+        STRV_FOREACH (item, uuids) {
                 char uuid[GPU_UUID_SIZE];
                 const GpuView *gpu;
 
                 if (gpu_uuid_parse(*item, uuid) < 0)
-                        return failure_set(failure, CLI_FAILED, "CUDA_VISIBLE_DEVICES has '%s', which is no UUID", *item);
+                        return failure_set(failure, CLI_FAILED,
+                                        "CUDA_VISIBLE_DEVICES has '%s', which is no UUID", *item);
                 gpu = tray_gpu_by_uuid(tray, uuid);
                 if (!gpu)
                         return failure_set(failure, CLI_NO_GPU, "there is no GPU %s", uuid);
@@ -109,7 +106,7 @@ int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret,
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus) {};
+        gpus = (SlurmGpus){};
         return 0;
 }
 
@@ -120,7 +117,8 @@ static int find_by_minor(const Tray *tray, uint32_t minor, const GpuView **ret, 
                 if (tray->gpus[i].minor != minor)
                         continue;
                 if (found)
-                        return failure_set(failure, CLI_FAILED, "more than one GPU has /dev/nvidia%u", minor);
+                        return failure_set(
+                                        failure, CLI_FAILED, "more than one GPU has /dev/nvidia%u", minor);
                 found = &tray->gpus[i];
         }
         if (!found)
@@ -130,7 +128,8 @@ static int find_by_minor(const Tray *tray, uint32_t minor, const GpuView **ret, 
         return 0;
 }
 
-int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, SlurmGpus *ret, Failure *failure) {
+int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, SlurmGpus *ret,
+                Failure *failure) {
         CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
 
         for (size_t i = 0; i < job->n_positions; i++) {
@@ -139,8 +138,9 @@ int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tr
                 int r;
 
                 if (places && minor >= places->n_minors)
-                        return failure_set(failure, CLI_NO_GPU, "SLURM_JOB_GPUS has %u, and slurmd's gres list only %zu GPUs",
-                                           minor, places->n_minors);
+                        return failure_set(failure, CLI_NO_GPU,
+                                        "SLURM_JOB_GPUS has %u, and slurmd's gres list only %zu GPUs", minor,
+                                        places->n_minors);
                 if (places)
                         minor = places->minors[minor];
                 r = find_by_minor(tray, minor, &gpu, failure);
@@ -151,6 +151,6 @@ int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tr
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus) {};
+        gpus = (SlurmGpus){};
         return 0;
 }

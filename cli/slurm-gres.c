@@ -15,13 +15,13 @@
 #include "cli/program.h"
 
 #define DEFAULT_SLURM_CONF "/etc/slurm/slurm.conf"
-#define SLURMD "/usr/sbin/slurmd"
+#define SLURMD             "/usr/sbin/slurmd"
 
 /* Root's alone, and gone with the boot, as the minors may be other ones in the next. */
-#define CACHE_FOLDER "/run/gpuagent-slurm"
-#define CACHE_FILE CACHE_FOLDER "/gres"
+#define CACHE_FOLDER   "/run/gpuagent-slurm"
+#define CACHE_FILE     CACHE_FOLDER "/gres"
 #define CACHE_SIZE_MAX (1 << 20)
-#define CONF_SIZE_MAX (16 << 20)
+#define CONF_SIZE_MAX  (16 << 20)
 
 /* slurmd -G takes some 50 ms; where it has to load the vendor's library, longer. */
 #define SLURMD_TIMEOUT_USEC (20 * USEC_PER_SEC)
@@ -30,7 +30,7 @@
 
 void gres_list_done(GresList *list) {
         free(list->minors);
-        *list = (GresList) {};
+        *list = (GresList){};
 }
 
 static int gres_list_append(GresList *list, uint32_t minor) {
@@ -68,7 +68,8 @@ static int append_range(GresList *list, char *text) {
         return 0;
 }
 
-/* The device files of one line, in Slurm's notation: "/dev/nvidia0", "/dev/nvidia[0-1,3]", several with commas between. */
+/* The device files of one line, in Slurm's notation: "/dev/nvidia0", "/dev/nvidia[0-1,3]", several with
+ * commas between. */
 static int append_files(GresList *list, const char *files) {
         while (*files != '\0') {
                 const char *name = files, *digits;
@@ -101,7 +102,7 @@ static int append_files(GresList *list, const char *files) {
                 r = list_parse(digits, &ranges);
                 if (r < 0)
                         return r;
-                STRV_FOREACH(range, ranges) {
+                STRV_FOREACH (range, ranges) {
                         r = append_range(list, *range);
                         if (r < 0)
                                 return r;
@@ -137,14 +138,17 @@ static int parse_line(GresList *list, const char *line, Failure *failure) {
                 return 0;
         (void) line_value(gres, " Flags=", flags, sizeof flags);
         if (line_value(gres, " File=", files, sizeof files) < 0)
-                return failure_set(failure, CLI_FAILED, "slurmd's gres list has a GPU without a File=: %s", gres);
+                return failure_set(failure, CLI_FAILED, "slurmd's gres list has a GPU without a File=: %s",
+                                gres);
         r = append_files(list, files);
         if (r == -ENOMEM)
                 return failure_errno(failure, r, "cannot read slurmd's gres list");
         /* One place that has several files (MultipleFiles=, as with MIG) is not one GPU. */
-        if (r < 0 || strstr(flags, "HAS_MULT") || line_value(gres, " Count=", count_text, sizeof count_text) < 0 ||
-            parse_u32(count_text, MINOR_MAX, &count) < 0 || count != list->n_minors - before)
-                return failure_set(failure, CLI_FAILED, "slurmd's gres list does not tell the GPUs apart: %s", gres);
+        if (r < 0 || strstr(flags, "HAS_MULT") ||
+                        line_value(gres, " Count=", count_text, sizeof count_text) < 0 ||
+                        parse_u32(count_text, MINOR_MAX, &count) < 0 || count != list->n_minors - before)
+                return failure_set(failure, CLI_FAILED,
+                                "slurmd's gres list does not tell the GPUs apart: %s", gres);
         return 0;
 }
 
@@ -164,11 +168,12 @@ int gres_list_parse(const char *text, GresList *ret, Failure *failure) {
         for (size_t i = 0; i < list.n_minors; i++)
                 for (size_t k = 0; k < i; k++)
                         if (list.minors[i] == list.minors[k])
-                                return failure_set(failure, CLI_FAILED, "slurmd's gres list has /dev/nvidia%u twice",
-                                                   list.minors[i]);
+                                return failure_set(failure, CLI_FAILED,
+                                                "slurmd's gres list has /dev/nvidia%u twice",
+                                                list.minors[i]);
 
         *ret = list;
-        list = (GresList) {};
+        list = (GresList){};
         return 0;
 }
 
@@ -184,11 +189,12 @@ static void stamp_file(FILE *stamp, const char *path) {
                 (void) fprintf(stamp, "%s none\n", path);
         else
                 (void) fprintf(stamp, "%s %llu:%llu %lld %lld.%09ld\n", path, (unsigned long long) st.st_dev,
-                               (unsigned long long) st.st_ino, (long long) st.st_size, (long long) st.st_mtim.tv_sec,
-                               st.st_mtim.tv_nsec);
+                                (unsigned long long) st.st_ino, (long long) st.st_size,
+                                (long long) st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* What the list depends on: the node's name, slurmd itself, and its two files. 0 and *ret (to be freed) · -ENOMEM. */
+/* What the list depends on: the node's name, slurmd itself, and its two files. 0 and *ret (to be freed) ·
+ * -ENOMEM. */
 static int stamp_new(const SlurmJob *job, char **ret) {
         CLEANUP(free_ptr) char *text = NULL;
         CLEANUP(file_close) FILE *stamp = NULL;
@@ -211,7 +217,8 @@ static int stamp_new(const SlurmJob *job, char **ret) {
         return 0;
 }
 
-/* The cache is the stamp, slurmd's lines, and an end that shows it is whole: two epilogs may write it at once.
+/* The cache is the stamp, slurmd's lines, and an end that shows it is whole: two epilogs may write it at
+ * once.
  * 0 and *ret: it has the list for this stamp · -ENOENT: it does not. */
 static int cache_read(const char *stamp, GresList *ret) {
         CLEANUP(failure_done) Failure failure = {};
@@ -257,13 +264,13 @@ static int ask_slurmd(const SlurmJob *job, char **ret_output, Failure *failure) 
         CLEANUP(free_ptr) char *output = NULL;
         int r;
 
-        r = program_run((char *const *) (job->node ? with_node : plain), usec_add(now_monotonic_usec(), SLURMD_TIMEOUT_USEC),
-                        &output);
+        r = program_run((char *const *) (job->node ? with_node : plain),
+                        usec_add(now_monotonic_usec(), SLURMD_TIMEOUT_USEC), &output);
         if (r < 0)
                 return failure_errno(failure, r, "cannot read slurmd's gres list with " SLURMD " -G");
         if (r > 0)
-                return failure_set(failure, CLI_FAILED, "cannot read slurmd's gres list with " SLURMD " -G: %s",
-                                   last_line(output));
+                return failure_set(failure, CLI_FAILED,
+                                "cannot read slurmd's gres list with " SLURMD " -G: %s", last_line(output));
 
         *ret_output = take_ptr(&output);
         return 0;
@@ -295,7 +302,7 @@ int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure) {
         cache_write(stamp, output);
 
         *ret = list;
-        list = (GresList) {};
+        list = (GresList){};
         return 1;
 }
 
@@ -312,7 +319,8 @@ usec_t slurm_epilog_timeout_parse(const char *text) {
                         if (strncasecmp(line, keys[i], strlen(keys[i])) != 0)
                                 continue;
                         value = line + strlen(keys[i]);
-                        (void) snprintf(number, sizeof number, "%.*s", (int) strspn(value, "0123456789"), value);
+                        (void) snprintf(number, sizeof number, "%.*s", (int) strspn(value, "0123456789"),
+                                        value);
                         if (parse_u32(number, UINT16_MAX - 1, &seconds) >= 0 && seconds > 0)
                                 return seconds * USEC_PER_SEC;
                 }

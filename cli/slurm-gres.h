@@ -14,15 +14,16 @@ typedef struct GresList {
 
 void gres_list_done(GresList *list);
 
-/* Reads what `slurmd -G` prints: "Gres Name=gpu … Count=2 … File=/dev/nvidia[0-1] …" a line. 0 and *ret · negative, and *failure
- * says what cannot be told for certain. */
+/* Reads what `slurmd -G` prints: "Gres Name=gpu … Count=2 … File=/dev/nvidia[0-1] …" a line. 0 and *ret ·
+ * negative, and *failure says what cannot be told for certain. */
 int gres_list_parse(const char *text, GresList *ret, Failure *failure);
 
 /* Asks slurmd, or takes what it said before when its configuration is the same.
  * 1 and *ret · 0: there is no slurm.conf on this machine · negative, and *failure says why. */
 int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure);
 
-/* Slurm's limit for the epilog in its slurm.conf: EpilogTimeout, else PrologEpilogTimeout. USEC_INFINITY if there is none. */
+/* Slurm's limit for the epilog in its slurm.conf: EpilogTimeout, else PrologEpilogTimeout. USEC_INFINITY if
+ * there is none. */
 usec_t slurm_epilog_timeout(const SlurmJob *job);
 
 /* The same from the text of a slurm.conf. */

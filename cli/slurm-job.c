@@ -11,7 +11,7 @@
 
 void slurm_job_done(SlurmJob *job) {
         free(job->positions);
-        *job = (SlurmJob) {};
+        *job = (SlurmJob){};
 }
 
 int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n) {
@@ -54,10 +54,12 @@ int slurm_job_read(SlurmJob *ret, Failure *failure) {
         if (!id || parse_u32(id, UINT32_MAX, &job.id) < 0)
                 return failure_set(failure, CLI_FAILED, "SLURM_JOB_ID is '%s', which is no job", id ?: "");
         if (restarts_text && restarts_text[0] != '\0' && parse_u32(restarts_text, UINT32_MAX, &restarts) < 0)
-                return failure_set(failure, CLI_FAILED, "SLURM_JOB_RESTART_COUNT is '%s', which is no count", restarts_text);
+                return failure_set(failure, CLI_FAILED, "SLURM_JOB_RESTART_COUNT is '%s', which is no count",
+                                restarts_text);
         r = slurm_positions_parse(gpus, &job.positions, &job.n_positions);
         if (r == -EINVAL)
-                return failure_set(failure, CLI_FAILED, "SLURM_JOB_GPUS is '%s', which is no list of GPUs", gpus);
+                return failure_set(failure, CLI_FAILED, "SLURM_JOB_GPUS is '%s', which is no list of GPUs",
+                                gpus);
         if (r < 0)
                 return failure_errno(failure, r, "cannot read SLURM_JOB_GPUS");
 
@@ -66,6 +68,6 @@ int slurm_job_read(SlurmJob *ret, Failure *failure) {
         job.node = getenv("SLURMD_NODENAME");
         job.configuration = getenv("SLURM_CONF");
         *ret = job;
-        job = (SlurmJob) {};
+        job = (SlurmJob){};
         return 1;
 }

@@ -27,7 +27,7 @@ struct Table {
 };
 
 static int text_table_new(const Options *options, const char *const *columns, size_t n_columns,
-                          struct libscols_table **ret) {
+                struct libscols_table **ret) {
         struct libscols_table *text = scols_new_table();
         int r;
 
@@ -56,7 +56,7 @@ int table_new(const Options *options, const char *const *columns, size_t n_colum
 
         if (!table)
                 return -ENOMEM;
-        *table = (Table) { .options = options, .columns = columns, .n_columns = n_columns };
+        *table = (Table){ .options = options, .columns = columns, .n_columns = n_columns };
         if (options->output == OUTPUT_TABLE) {
                 int r = text_table_new(options, columns, n_columns, &table->text);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A table for people, or the same as JSON for programs: an array of objects, keyed by the column names in lower case. */
+/* A table for people, or the same as JSON for programs: an array of objects, keyed by the column names in
+ * lower case. */
 #pragma once
 
 #include <stddef.h>
@@ -16,8 +17,8 @@ Table* table_free(Table *table);
 
 DEFINE_CLEANUP(Table, table_free_ptr, table_free)
 
-/* The next cell, from left to right. What is NULL, "" or unknown (all ones) is "-" for people and null for programs. A failure is
- * kept, and told by table_print(). */
+/* The next cell, from left to right. What is NULL, "" or unknown (all ones) is "-" for people and null for
+ * programs. A failure is kept, and told by table_print(). */
 void table_add_string(Table *table, const char *s);
 void table_add_u32(Table *table, uint32_t value);
 void table_add_u64(Table *table, uint64_t value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagentctl boot-reset: once per boot, before anything takes work, every GPU that is not clean in this boot is reset. The
- * agent and the driver may come later than we do; both are waited for. */
+/* gpuagentctl boot-reset: once per boot, before anything takes work, every GPU that is not clean in this
+ * boot is reset. The agent and the driver may come later than we do; both are waited for. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,8 @@
 
 #define BOOT_TIMEOUT_USEC (300 * USEC_PER_SEC)
 
-/* How often a driver that is not there is asked for; each time costs a look at whether its module is loaded. */
+/* How often a driver that is not there is asked for; each time costs a look at whether its module is
+ * loaded. */
 #define RETRY_USEC USEC_PER_SEC
 
 /* 1: a process of that name runs on this machine · 0: none · -errno of /proc. */
@@ -72,7 +73,8 @@ static int wait_for_agent(const Options *options, usec_t deadline, Client **ret,
         }
 }
 
-/* Has the agent look for the driver. That it finds none is in the properties, so an error of the call is no news. */
+/* Has the agent look for the driver. That it finds none is in the properties, so an error of the call is no
+ * news. */
 static void refresh(Client *client) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
@@ -97,17 +99,19 @@ static int wait_for_driver(Client *client, usec_t deadline, Tray *ret, Failure *
                         return r;
                 if (streq(tray.driver_state, "ok")) {
                         *ret = tray;
-                        tray = (Tray) {};
+                        tray = (Tray){};
                         return 0;
                 }
                 if (time_left(deadline) < RETRY_USEC)
-                        return failure_set(failure, CLI_FAILED, "no GPU was reset: the driver is %s%s%s", tray.driver_state,
-                                           tray.driver_error[0] ? ": " : "", tray.driver_error);
+                        return failure_set(failure, CLI_FAILED, "no GPU was reset: the driver is %s%s%s",
+                                        tray.driver_state, tray.driver_error[0] ? ": " : "",
+                                        tray.driver_error);
 
                 refresh(client);
                 retry = usec_add(now_monotonic_usec(), RETRY_USEC);
                 do {
-                        r = client_wait(client, retry, failure); /* what the signals say, is read anew in any case */
+                        r = client_wait(client, retry,
+                                        failure); /* what the signals say, is read anew in any case */
                         if (r < 0)
                                 return r;
                 } while (r > 0);
@@ -120,8 +124,8 @@ static int choose_gpus(const Tray *tray, char ***ret, Failure *failure) {
                 const GpuView *gpu = &tray->gpus[i];
 
                 if (gpu->tenant[0])
-                        return failure_set(failure, CLI_FAILED, "no GPU was reset: GPU %u is leased to %s", gpu->index,
-                                           gpu->tenant);
+                        return failure_set(failure, CLI_FAILED, "no GPU was reset: GPU %u is leased to %s",
+                                        gpu->index, gpu->tenant);
                 if (!streq(gpu->state, "clean") && strv_append(ret, gpu->uuid) < 0)
                         return failure_errno(failure, -ENOMEM, "no GPU was reset");
         }
@@ -165,7 +169,7 @@ int verb_boot_reset(const Options *options, int argc, char **argv) {
 
         r = config_load(options->config_path, &config, &message);
         if (r < 0)
-                return fail(CLI_FAILED, "no GPU was reset: %s", message ?: strerror(-r));
+                return fail_with(CLI_FAILED, "no GPU was reset: %s", message ?: strerror(-r));
         if (!config->handover.boot_reset) {
                 if (!options->quiet)
                         print_line(stdout, "no GPU was reset: handover.boot-reset is off");
@@ -174,9 +178,10 @@ int verb_boot_reset(const Options *options, int argc, char **argv) {
 
         r = process_exists("slurmstepd");
         if (r < 0)
-                return fail(CLI_FAILED, "no GPU was reset: cannot look for running jobs: %s", strerror(-r));
+                return fail_with(CLI_FAILED, "no GPU was reset: cannot look for running jobs: %s",
+                                strerror(-r));
         if (r > 0)
-                return fail(CLI_FAILED, "no GPU was reset: a Slurm job step runs on this tray");
+                return fail_with(CLI_FAILED, "no GPU was reset: a Slurm job step runs on this tray");
 
         r = reset_tray(options, usec_add(now_monotonic_usec(), timeout), &failure);
         return r < 0 ? failure_report(&failure) : CLI_DONE;

@@ -12,7 +12,16 @@
 #define REDRAW_DELAY_USEC (100 * USEC_PER_MSEC)
 
 static const char *const columns[] = {
-        "TRAY", "GPU", "UUID", "PARTITION", "CLIQUE", "RESET", "NVLINKS", "HEALTH", "STATE", "TENANT",
+        "TRAY",
+        "GPU",
+        "UUID",
+        "PARTITION",
+        "CLIQUE",
+        "RESET",
+        "NVLINKS",
+        "HEALTH",
+        "STATE",
+        "TENANT",
 };
 
 static int print_gpus(const Tray *tray, const Options *options) {
@@ -46,9 +55,10 @@ static int list_once(Client *client, const Options *options, char **trays, Failu
         r = tray_read(client, &tray, failure);
         if (r < 0)
                 return r;
-        STRV_FOREACH(name, trays)
+        STRV_FOREACH (name, trays)
                 if (!streq(*name, tray.node_name))
-                        return failure_set(failure, CLI_NO_GPU, "no tray '%s' here: this is %s", *name, tray.node_name);
+                        return failure_set(failure, CLI_NO_GPU, "no tray '%s' here: this is %s", *name,
+                                        tray.node_name);
 
         r = print_gpus(&tray, options);
         if (r < 0)
@@ -56,7 +66,7 @@ static int list_once(Client *client, const Options *options, char **trays, Failu
         /* What was printed may be old then, and a person should know. */
         if (!streq(tray.driver_state, "ok") && !options->quiet)
                 print_line(stderr, "gpuagentctl: the driver is %s%s%s", tray.driver_state,
-                           tray.driver_error[0] ? ": " : "", tray.driver_error);
+                                tray.driver_error[0] ? ": " : "", tray.driver_error);
         return 0;
 }
 
@@ -105,7 +115,7 @@ int verb_list(const Options *options, int argc, char **argv) {
 
         r = client_open(options, &client, &failure);
         if (r >= 0)
-                r = options->watch ? watch(client, options, argv + 1, &failure) :
-                                     list_once(client, options, argv + 1, &failure);
+                r = options->watch ? watch(client, options, argv + 1, &failure)
+                                   : list_once(client, options, argv + 1, &failure);
         return r < 0 ? failure_report(&failure) : CLI_DONE;
 }

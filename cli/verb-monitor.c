@@ -30,12 +30,13 @@ static const char* signal_gpu_path(sd_bus_message *message, json_object *argumen
         if (path && startswith(path, MANAGER_PATH "/gpu/"))
                 return path;
         if (first && json_object_is_type(first, json_type_string) &&
-            startswith(json_object_get_string(first), MANAGER_PATH "/gpu/"))
+                        startswith(json_object_get_string(first), MANAGER_PATH "/gpu/"))
                 return json_object_get_string(first);
         return NULL;
 }
 
-/* The signal as {time, gpu, uuid, signal, and "properties" or "arguments"}. 0 and *ret (to be put) · negative errno. */
+/* The signal as {time, gpu, uuid, signal, and "properties" or "arguments"}. 0 and *ret (to be put) ·
+ * negative errno. */
 static int event_new(const Monitor *monitor, sd_bus_message *message, json_object **ret) {
         CLEANUP(json_put_ptr) json_object *arguments = NULL, *event = json_object_new_object();
         const char *member = sd_bus_message_get_member(message), *path;
@@ -76,7 +77,8 @@ static const char* event_string(json_object *event, const char *key) {
 }
 
 static void print_value(FILE *line, const char *name, json_object *value) {
-        const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+        const char *text = json_object_to_json_string_ext(
+                        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 
         (void) fprintf(line, " %s%s%s", name, name[0] ? "=" : "", text ?: "null");
 }
@@ -94,10 +96,9 @@ static int print_event(json_object *event) {
         if (!line)
                 return -ENOMEM;
         (void) fprintf(line, "%s %s%s %s", event_string(event, "time"), gpu ? "GPU " : "",
-                       gpu ? json_object_get_string(gpu) : "tray", event_string(event, "signal"));
+                        gpu ? json_object_get_string(gpu) : "tray", event_string(event, "signal"));
         if (properties) {
-                json_object_object_foreach(properties, name, value)
-                        print_value(line, name, value);
+                json_object_object_foreach(properties, name, value) print_value(line, name, value);
         }
         for (size_t i = 0; arguments && i < json_object_array_length(arguments); i++)
                 print_value(line, "", json_object_array_get_idx(arguments, i));
@@ -117,7 +118,8 @@ static int on_signal(sd_bus_message *message, void *userdata, sd_bus_error *erro
                 return 0; /* the connection's own, not the agent's */
         r = event_new(monitor, message, &event);
         if (r >= 0)
-                r = monitor->options->output == OUTPUT_TABLE ? print_event(event) : json_print(event, monitor->options->output);
+                r = monitor->options->output == OUTPUT_TABLE ? print_event(event)
+                                                             : json_print(event, monitor->options->output);
         (void) fflush(stdout);
         return r;
 }
@@ -136,7 +138,7 @@ int verb_monitor(const Options *options, int argc, char **argv) {
                 return failure_report(&failure);
         r = client_subscribe(client, on_signal, &monitor, NULL);
         if (r < 0)
-                return fail(CLI_FAILED, "cannot subscribe to signals: %s", strerror(-r));
+                return fail_with(CLI_FAILED, "cannot subscribe to signals: %s", strerror(-r));
 
         while (!ferror(stdout)) {
                 r = client_wait(client, USEC_INFINITY, &failure);

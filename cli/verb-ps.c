@@ -18,7 +18,8 @@ static int print_processes(const ProcessList *list, const Options *options) {
                 const ProcessView *process = &list->processes[i];
                 char memory[32];
 
-                (void) snprintf(memory, sizeof memory, "%llu MiB", (unsigned long long) process->used_bytes >> 20);
+                (void) snprintf(memory, sizeof memory, "%llu MiB",
+                                (unsigned long long) process->used_bytes >> 20);
                 table_add_u32(table, process->gpu ? process->gpu->index : UNKNOWN_U32);
                 table_add_u32(table, process->pid);
                 table_add_string(table, process->user);
@@ -50,5 +51,5 @@ int verb_ps(const Options *options, int argc, char **argv) {
                 return failure_report(&failure);
 
         r = print_processes(&list, options);
-        return r < 0 ? fail(CLI_FAILED, "cannot print the processes: %s", strerror(-r)) : CLI_DONE;
+        return r < 0 ? fail_with(CLI_FAILED, "cannot print the processes: %s", strerror(-r)) : CLI_DONE;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagentctl reload: the agent reads its configuration anew, or says what is wrong with it and keeps the old. */
+/* gpuagentctl reload: the agent reads its configuration anew, or says what is wrong with it and keeps the
+ * old. */
 #include "cli/client.h"
 
 int verb_reload(const Options *options, int argc, char **argv) {

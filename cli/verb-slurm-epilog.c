@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagentctl slurm-epilog: the handover after a Slurm job, by the environment that slurmd gives its Epilog. Whatever goes wrong
- * ends in one line and a code other than 0, which drains the node. */
+/* gpuagentctl slurm-epilog: the handover after a Slurm job, by the environment that slurmd gives its Epilog.
+ * Whatever goes wrong ends in one line and a code other than 0, which drains the node. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,10 +10,11 @@
 #include "cli/slurm-drain.h"
 #include "cli/slurm-gpus.h"
 
-/* Below Slurm's own limit, after which it kills the script without a word: what the drain takes, and some more. Where Slurm has no
- * limit, longer than the agent's own deadlines for a reset with all that belongs to it. */
+/* Below Slurm's own limit, after which it kills the script without a word: what the drain takes, and some
+ * more. Where Slurm has no limit, longer than the agent's own deadlines for a reset with all that belongs to
+ * it. */
 #define EPILOG_TIMEOUT_USEC (280 * USEC_PER_SEC)
-#define EPILOG_MARGIN_USEC (12 * USEC_PER_SEC)
+#define EPILOG_MARGIN_USEC  (12 * USEC_PER_SEC)
 
 #define DRAIN_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
@@ -31,8 +32,8 @@ static usec_t epilog_timeout(const SlurmJob *job, const Options *options) {
         return limit > 2 * EPILOG_MARGIN_USEC ? limit - EPILOG_MARGIN_USEC : limit / 2;
 }
 
-/* A file with a mistake must not drain every node of a cluster: the agent keeps its old settings then, and for what is read here the
- * defaults are the careful choice. */
+/* A file with a mistake must not drain every node of a cluster: the agent keeps its old settings then, and
+ * for what is read here the defaults are the careful choice. */
 static int read_config(const Options *options, Config **ret, Failure *failure) {
         CLEANUP(free_ptr) char *message = NULL, *ignored = NULL;
         int r;
@@ -43,7 +44,8 @@ static int read_config(const Options *options, Config **ret, Failure *failure) {
         return r < 0 ? failure_errno(failure, r, "cannot read the configuration") : 0;
 }
 
-static int find_gpus(const SlurmJob *job, GpuIndexRule rule, Client *client, SlurmGpus *ret, Failure *failure) {
+static int find_gpus(
+                const SlurmJob *job, GpuIndexRule rule, Client *client, SlurmGpus *ret, Failure *failure) {
         CLEANUP(gres_list_done) GresList places = {};
         CLEANUP(tray_done) Tray tray = {};
         SlurmNaming naming;
@@ -67,10 +69,12 @@ static int find_gpus(const SlurmJob *job, GpuIndexRule rule, Client *client, Slu
                 return r;
         if (naming == SLURM_NAMES_UUID)
                 return slurm_gpus_from_uuids(job, &tray, ret, failure);
-        return slurm_gpus_from_minors(job, naming == SLURM_NAMES_PLACE ? &places : NULL, &tray, ret, failure);
+        return slurm_gpus_from_minors(
+                        job, naming == SLURM_NAMES_PLACE ? &places : NULL, &tray, ret, failure);
 }
 
-static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *options, Client *client, Failure *failure) {
+static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *options, Client *client,
+                Failure *failure) {
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         int r;
 
@@ -80,14 +84,16 @@ static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *op
         if (r >= 0)
                 r = sd_bus_message_append_strv(message, gpus->ids);
         if (r >= 0)
-                r = sd_bus_message_append(message, "a{sv}", 2, "identifier", "s", options->identifier ?: "slurm-epilog",
-                                          "timeout-usec", "t", options->timeout_usec);
+                r = sd_bus_message_append(message, "a{sv}", 2, "identifier", "s",
+                                options->identifier ?: "slurm-epilog", "timeout-usec", "t",
+                                options->timeout_usec);
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask gpuagentd for the handover");
         return client_call(client, message, request_timeout(options), NULL, failure);
 }
 
-static int hand_over(const SlurmJob *job, const Config *config, const Options *options, SlurmGpus *ret_gpus, Failure *failure) {
+static int hand_over(const SlurmJob *job, const Config *config, const Options *options, SlurmGpus *ret_gpus,
+                Failure *failure) {
         CLEANUP(client_free_ptr) Client *client = NULL;
         int r;
 
@@ -103,14 +109,18 @@ static int hand_over(const SlurmJob *job, const Config *config, const Options *o
 static int report(const SlurmJob *job, const Config *config, const SlurmGpus *gpus, const Failure *failure) {
         CLEANUP(failure_done) Failure drain = {};
         const char *cause = failure->message ?: "out of memory";
-        usec_t timeout = failure->exit_code == CLI_NO_AGENT ? DRAIN_TIMEOUT_NO_AGENT_USEC : DRAIN_TIMEOUT_USEC;
+        usec_t timeout = failure->exit_code == CLI_NO_AGENT ? DRAIN_TIMEOUT_NO_AGENT_USEC
+                                                            : DRAIN_TIMEOUT_USEC;
         const char *undrained = "";
 
-        if (config->slurm.drain && drain_node(job, cause, usec_add(now_monotonic_usec(), timeout), &drain) < 0)
+        if (config->slurm.drain &&
+                        drain_node(job, cause, usec_add(now_monotonic_usec(), timeout), &drain) < 0)
                 undrained = drain.message ?: "out of memory";
-        print_line(stderr, "job %u: GPU reset of %s failed: %s%s%s%s", job->id, gpus->names ?: "its GPUs", cause,
-                   undrained[0] ? " (no drain reason: " : "", undrained, undrained[0] ? ")" : "");
-        return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED : failure->exit_code;
+        print_line(stderr, "job %u: GPU reset of %s failed: %s%s%s%s", job->id, gpus->names ?: "its GPUs",
+                        cause, undrained[0] ? " (no drain reason: " : "", undrained,
+                        undrained[0] ? ")" : "");
+        return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
+                                                                                 : failure->exit_code;
 }
 
 int verb_slurm_epilog(const Options *options, int argc, char **argv) {

@@ -19,7 +19,9 @@ static void print_time(const char *title, uint64_t realtime_usec) {
         if (localtime_r(&seconds, &tm))
                 (void) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &tm);
         print_line(stdout, "  %-10s %s (%llu min ago)", title, text,
-                   (unsigned long long) (now > realtime_usec ? (now - realtime_usec) / (60 * USEC_PER_SEC) : 0));
+                        (unsigned long long) (now > realtime_usec
+                                                        ? (now - realtime_usec) / (60 * USEC_PER_SEC)
+                                                        : 0));
 }
 
 /* What a person does about the driver's state; NULL if there is nothing to do. */
@@ -29,7 +31,8 @@ static const char* driver_cure(const char *state) {
         } cures[] = {
                 { "missing", "load the driver (modprobe nvidia); its GPUs are then found by themselves" },
                 { "failed", "see journalctl -u gpuagent-driver -u gpuagentd" },
-                { "unresponsive", "a call into the driver hangs; if it does not come back, reboot the tray" },
+                { "unresponsive",
+                                "a call into the driver hangs; if it does not come back, reboot the tray" },
                 { "unknown", "the driver was not asked yet; gpuagentctl verify asks it" },
         };
 
@@ -41,7 +44,7 @@ static const char* driver_cure(const char *state) {
 
 static bool needs_reboot(const GpuView *gpu) {
         return streq(gpu->recovery_action, "node-reboot") || streq(gpu->recovery_action, "system-reboot") ||
-                streq(gpu->recovery_action, "bus-reset");
+                        streq(gpu->recovery_action, "bus-reset");
 }
 
 /* What a person does about a GPU; false if there is nothing to do. */
@@ -50,13 +53,18 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
 
         gpu_view_format(gpu, name, sizeof name);
         if (needs_reboot(gpu))
-                (void) snprintf(ret, size, "reboot the tray: the driver asks for it (%s)", gpu->recovery_action);
+                (void) snprintf(ret, size, "reboot the tray: the driver asks for it (%s)",
+                                gpu->recovery_action);
         else if (streq(gpu->state, "lost"))
-                (void) snprintf(ret, size, "reboot the tray; if the GPU does not come back, it needs service");
+                (void) snprintf(ret, size,
+                                "reboot the tray; if the GPU does not come back, it needs service");
         else if (streq(gpu->state, "in-use"))
-                (void) snprintf(ret, size, "wait for its holders to end, or end them, then: gpuagentctl reset -i %s", name);
+                (void) snprintf(ret, size,
+                                "wait for its holders to end, or end them, then: gpuagentctl reset -i %s",
+                                name);
         else if (streq(gpu->state, "quarantined"))
-                (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray", name);
+                (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray",
+                                name);
         else if (gpu->reset_pending || streq(gpu->state, "dirty") || streq(gpu->state, "unknown"))
                 (void) snprintf(ret, size, "gpuagentctl reset -i %s", name);
         else
@@ -70,11 +78,11 @@ static void print_last_reset(const GpuView *gpu) {
                 return;
         }
         print_time("reset:", gpu->last_reset_realtime_usec);
-        print_line(stdout, "  %-10s %s%s%s", "", gpu->last_reset_result, gpu->last_reset_detail[0] ? ": " : "",
-                   gpu->last_reset_detail);
+        print_line(stdout, "  %-10s %s%s%s", "", gpu->last_reset_result,
+                        gpu->last_reset_detail[0] ? ": " : "", gpu->last_reset_detail);
         for (size_t i = 0; i < gpu->n_steps; i++)
-                print_line(stdout, "  %-10s %8.3f s  %s", "", (double) gpu->steps[i].usec / (double) USEC_PER_SEC,
-                           gpu->steps[i].name);
+                print_line(stdout, "  %-10s %8.3f s  %s", "",
+                                (double) gpu->steps[i].usec / (double) USEC_PER_SEC, gpu->steps[i].name);
 }
 
 static void print_holders(const GpuView *gpu, const ProcessList *holders) {
@@ -82,8 +90,9 @@ static void print_holders(const GpuView *gpu, const ProcessList *holders) {
                 const ProcessView *process = &holders->processes[i];
 
                 if (process->gpu == gpu)
-                        print_line(stdout, "  %-10s %s (pid %u, user %s%s%s)", "held by:", process->command, process->pid,
-                                   process->user, process->where[0] ? ", " : "", process->where);
+                        print_line(stdout, "  %-10s %s (pid %u, user %s%s%s)", "held by:", process->command,
+                                        process->pid, process->user, process->where[0] ? ", " : "",
+                                        process->where);
         }
 }
 
@@ -92,26 +101,28 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
 
         gpu_view_format(gpu, name, sizeof name);
         print_line(stdout, "GPU %s  %s  %s  %s", name, gpu->uuid, gpu->bus_id, gpu->name);
-        print_line(stdout, "  %-10s %s%s%s", "state:", gpu->state, gpu->state_reason[0] ? ": " : "", gpu->state_reason);
+        print_line(stdout, "  %-10s %s%s%s", "state:", gpu->state, gpu->state_reason[0] ? ": " : "",
+                        gpu->state_reason);
         if (gpu_cure(gpu, cure, sizeof cure))
                 print_line(stdout, "  %-10s %s", "to do:", cure);
         print_holders(gpu, holders);
         if (gpu->tenant[0] || gpu->last_tenant[0])
-                print_line(stdout, "  %-10s %s%s", "tenant:", gpu->tenant[0] ? gpu->tenant : gpu->last_tenant,
-                           gpu->tenant[0] ? "" : " (the last one)");
+                print_line(stdout, "  %-10s %s%s",
+                                "tenant:", gpu->tenant[0] ? gpu->tenant : gpu->last_tenant,
+                                gpu->tenant[0] ? "" : " (the last one)");
         print_line(stdout, "  %-10s %s%s%s", "health:", gpu->health,
-                   streq(gpu->recovery_action, "none") ? "" : ", recovery action ",
-                   streq(gpu->recovery_action, "none") ? "" : gpu->recovery_action);
+                        streq(gpu->recovery_action, "none") ? "" : ", recovery action ",
+                        streq(gpu->recovery_action, "none") ? "" : gpu->recovery_action);
         if (gpu->last_xid != 0 && gpu->last_xid != UNKNOWN_U32)
                 print_line(stdout, "  %-10s %u (the last one)", "Xid:", gpu->last_xid);
         if (gpu->clique_id != UNKNOWN_U32 && gpu->cluster_uuid[0])
-                print_line(stdout, "  %-10s clique %u of %s, %s", "fabric:", gpu->clique_id, gpu->cluster_uuid,
-                           gpu->fabric_state);
+                print_line(stdout, "  %-10s clique %u of %s, %s", "fabric:", gpu->clique_id,
+                                gpu->cluster_uuid, gpu->fabric_state);
         else
                 print_line(stdout, "  %-10s %s", "fabric:", gpu->fabric_state);
         if (gpu->partition != UNKNOWN_U32)
                 print_line(stdout, "  %-10s %u %s%s", "partition:", gpu->partition, gpu->partition_name,
-                           gpu->reset_pending ? " (a reset is pending)" : "");
+                                gpu->reset_pending ? " (a reset is pending)" : "");
         print_line(stdout, "  %-10s %u of %u active", "NVLinks:", gpu->n_links_active, gpu->n_links);
         print_last_reset(gpu);
 }
@@ -119,29 +130,34 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
 static void print_tray(const Tray *tray) {
         const char *cure = driver_cure(tray->driver_state);
 
-        print_line(stdout, "%s: %zu GPU%s, %u quarantined, %u waiting for a reset", tray->node_name, tray->n_gpus,
-                   tray->n_gpus == 1 ? "" : "s", tray->quarantined, tray->resets_pending);
-        print_line(stdout, "  %-10s %s%s%s%s%s", "driver:", tray->driver_state, tray->driver_version[0] ? ", version " : "",
-                   tray->driver_version, tray->driver_error[0] ? ": " : "", tray->driver_error);
+        print_line(stdout, "%s: %zu GPU%s, %u quarantined, %u waiting for a reset", tray->node_name,
+                        tray->n_gpus, tray->n_gpus == 1 ? "" : "s", tray->quarantined, tray->resets_pending);
+        print_line(stdout, "  %-10s %s%s%s%s%s", "driver:", tray->driver_state,
+                        tray->driver_version[0] ? ", version " : "", tray->driver_version,
+                        tray->driver_error[0] ? ": " : "", tray->driver_error);
         if (cure)
                 print_line(stdout, "  %-10s %s", "to do:", cure);
         print_line(stdout, "  %-10s gpuagentd %s%s%s", "agent:", tray->version,
-                   tray->handover_reset ? "" : ", handover.reset is off",
-                   streq(tray->mode, "observe") ? ", it only observes" : "");
+                        tray->handover_reset ? "" : ", handover.reset is off",
+                        streq(tray->mode, "observe") ? ", it only observes" : "");
 }
 
-/* A look for holders costs half a second on a busy node: only where something holds a GPU, and only for those who may. */
-static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options, ProcessList *ret) {
+/* A look for holders costs half a second on a busy node: only where something holds a GPU, and only for
+ * those who may. */
+static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options,
+                ProcessList *ret) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(strv_free_ptr) char **ids = NULL;
 
         if (!streq(gpu->state, "in-use") || strv_append(&ids, gpu->uuid) < 0)
                 return;
         if (process_list_read(client, tray, ids, options, ret, &failure) < 0)
-                print_line(stderr, "gpuagentctl: the holders are not known: %s", failure.message ?: "out of memory");
+                print_line(stderr, "gpuagentctl: the holders are not known: %s",
+                                failure.message ?: "out of memory");
 }
 
-static int print_text(Client *client, const Tray *tray, char **names, const Options *options, Failure *failure) {
+static int print_text(
+                Client *client, const Tray *tray, char **names, const Options *options, Failure *failure) {
         if (!names[0])
                 print_tray(tray);
         for (size_t i = 0; !names[0] && i < tray->n_gpus; i++) {
@@ -151,7 +167,7 @@ static int print_text(Client *client, const Tray *tray, char **names, const Opti
                 (void) putchar('\n');
                 print_gpu(&tray->gpus[i], &holders);
         }
-        STRV_FOREACH(name, names) {
+        STRV_FOREACH (name, names) {
                 CLEANUP(process_list_done) ProcessList holders = {};
                 const GpuView *gpu;
                 int r;
@@ -196,7 +212,7 @@ static int print_json(const Tray *tray, char **names, const Options *options, Fa
 
         for (size_t i = 0; r >= 0 && !names[0] && i < tray->n_gpus; i++)
                 r = json_add_gpu(gpus, objects, &tray->gpus[i]);
-        STRV_FOREACH(name, names) {
+        STRV_FOREACH (name, names) {
                 const GpuView *gpu;
 
                 if (r >= 0 && gpu_list_find(tray, *name, &gpu, failure) < 0)

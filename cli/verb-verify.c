@@ -22,12 +22,13 @@ int verb_verify(const Options *options, int argc, char **argv) {
         if (r >= 0)
                 r = message_append_request(message, ids, options);
         if (r < 0)
-                return fail(CLI_FAILED, "cannot ask gpuagentd to verify: %s", strerror(-r));
+                return fail_with(CLI_FAILED, "cannot ask gpuagentd to verify: %s", strerror(-r));
         r = client_call(client, message, request_timeout(options), NULL, &failure);
         if (r < 0)
                 return failure_report(&failure);
 
         if (!options->quiet)
-                print_line(stdout, options->ids ? "GPUs %s are clean" : "%sall GPUs are clean", options->ids ?: "");
+                print_line(stdout, options->ids ? "GPUs %s are clean" : "%sall GPUs are clean",
+                                options->ids ?: "");
         return CLI_DONE;
 }

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/base/text.h"
+#include "cli/program.h"
+#include "cli/slurm-drain.h"
+#include "cli/slurm-gpus.h"
+
+#define UUID_0 "GPU-81477906-d580-de42-e868-ff62e9ef4317"
+#define UUID_1 "GPU-8147ef90-7f0c-fc1e-c070-d80c4a3d939f"
+
+/* As Slurm 24.11 prints it. */
+#define GRES(file, count)                                                                \
+        "slurmd: Gres Name=gpu Type=gb200 Count=" count " Index=3 ID=7696487 File=" file \
+        " Links=-1,18 Flags=HAS_FILE,HAS_TYPE,ENV_NVML\n"
+
+/* Index and minor differ, as they do on some machines. */
+static GpuView gpus[] = {
+        { .path = "/0", .uuid = UUID_0, .bus_id = "00000000:18:00.0", .index = 0, .minor = 1 },
+        { .path = "/1", .uuid = UUID_1, .bus_id = "00000000:2A:00.0", .index = 1, .minor = 0 },
+};
+static const Tray tray = { .gpus = gpus, .n_gpus = ELEMENTSOF(gpus) };
+
+static uint32_t zero_and_one[] = { 0, 1 };
+
+static SlurmJob job_with(size_t n_positions, const char *visible_devices) {
+        return (SlurmJob){ .id = 27,
+                .positions = zero_and_one,
+                .n_positions = n_positions,
+                .visible_devices = visible_devices };
+}
+
+static void set_environment(const char *gpus_text, const char *id, const char *restarts) {
+        assert_int_equal(gpus_text ? setenv("SLURM_JOB_GPUS", gpus_text, 1) : unsetenv("SLURM_JOB_GPUS"), 0);
+        assert_int_equal(id ? setenv("SLURM_JOB_ID", id, 1) : unsetenv("SLURM_JOB_ID"), 0);
+        assert_int_equal(restarts ? setenv("SLURM_JOB_RESTART_COUNT", restarts, 1)
+                                  : unsetenv("SLURM_JOB_RESTART_COUNT"),
+                        0);
+}
+
+static void test_a_job_without_gpus_needs_nothing(void **state) {
+        CLEANUP(failure_done) Failure failure = {};
+        SlurmJob job;
+
+        set_environment(NULL, NULL, NULL);
+        assert_int_equal(slurm_job_read(&job, &failure), 0);
+        set_environment("", "x", "x");
+        assert_int_equal(slurm_job_read(&job, &failure), 0);
+}
+
+static void test_the_tenant_is_the_job_and_its_restarts(void **state) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(slurm_job_done) SlurmJob job = {};
+
+        set_environment("0,3", "26", "2");
+        assert_int_equal(slurm_job_read(&job, &failure), 1);
+        assert_string_equal(job.tenant, "slurm/26.2");
+        assert_int_equal(job.n_positions, 2);
+        assert_int_equal(job.positions[1], 3);
+}
+
+static void test_an_environment_with_a_mistake_is_refused(void **state) {
+        static const char *const bad[][3] = {
+                { "0", NULL, "0" },
+                { "0", "", "0" },
+                { "0", "x", "0" },
+                { "0", "-1", "0" },
+                { "0", "26", "x" },
+                { "0,", "26", "0" },
+                { "0-3", "26", "0" },
+                { "0,0", "26", "0" },
+                { "99999", "26", "0" },
+                { " 0", "26", "0" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                CLEANUP(failure_done) Failure failure = {};
+                SlurmJob job;
+
+                set_environment(bad[i][0], bad[i][1], bad[i][2]);
+                assert_true(slurm_job_read(&job, &failure) < 0);
+                assert_int_equal(failure.exit_code, CLI_FAILED);
+                assert_non_null(failure.message);
+        }
+}
+
+static void test_slurmd_s_list_has_the_files_in_its_order(void **state) {
+        static const char text[] = "slurmd: Node configuration differs from hardware: CPUs=4:2(hw)\n" GRES(
+                        "/dev/nvidia3",
+                        "1") "slurmd: Gres Name=shard Type=(null) Count=2 Index=0 ID=1918986455 "
+                             "File=/dev/nvidia0 Links=(null) Flags=SHARED\n" GRES("/dev/nvidia[0-1,12]", "3")
+                                             GRES("/dev/nvidia4,/dev/nvidia2", "2");
+        static const uint32_t expected[] = { 3, 0, 1, 12, 4, 2 };
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(gres_list_done) GresList list = {};
+
+        assert_int_equal(gres_list_parse(text, &list, &failure), 0);
+        assert_int_equal(list.n_minors, ELEMENTSOF(expected));
+        assert_memory_equal(list.minors, expected, sizeof expected);
+}
+
+static void test_a_list_that_is_not_certain_is_refused(void **state) {
+        static const char *const lists[] = {
+                "slurmd: Gres Name=gpu Type=(null) Count=4 ID=7696487 Links=(null) Flags=\n",
+                GRES("/dev/nvidia0", "2"),
+                GRES("/dev/nvidia[0-1]", "1"),
+                GRES("/dev/nvidia[1-0]", "2"),
+                GRES("/dev/nvidia[0-12", "2"),
+                GRES("/dev/nvidia[0]x", "1"),
+                GRES("/dev/nvidia", "1"),
+                GRES("/dev/nvidiactl", "1"),
+                GRES("/dev/dri/card0", "1"),
+                GRES("/dev/nvidia0", "1") GRES("/dev/nvidia0", "1"),
+                "Gres Name=gpu Type=a Count=1 ID=7 File=/dev/nvidia0 Links=(null) Flags=HAS_FILE,HAS_MULT\n",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
+                CLEANUP(failure_done) Failure failure = {};
+                CLEANUP(gres_list_done) GresList list = {};
+
+                assert_true(gres_list_parse(lists[i], &list, &failure) < 0);
+                assert_non_null(failure.message);
+                assert_null(list.minors);
+        }
+}
+
+static void test_uuids_say_more_than_numbers(void **state) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(slurm_gpus_done) SlurmGpus found = {};
+        SlurmJob job = job_with(2, UUID_1 "," UUID_0);
+        SlurmNaming naming;
+
+        assert_int_equal(slurm_naming(&job, GPU_INDEX_INDEX, &naming, &failure), 0);
+        assert_int_equal(naming, SLURM_NAMES_UUID);
+        assert_int_equal(slurm_gpus_from_uuids(&job, &tray, &found, &failure), 0);
+        assert_string_equal(found.ids[0], UUID_1);
+        assert_string_equal(found.ids[1], UUID_0);
+        assert_string_equal(found.names, "1,0");
+}
+
+static void test_contradictions_and_mig_devices_are_refused(void **state) {
+        static const char *const visible[] = { UUID_0, "MIG-91488ef0-5668-4b3a-b971-f8fb582a0fb2,MIG-x" };
+
+        for (size_t i = 0; i < ELEMENTSOF(visible); i++) {
+                CLEANUP(failure_done) Failure failure = {};
+                SlurmJob job = job_with(2, visible[i]);
+                SlurmNaming naming;
+
+                assert_true(slurm_naming(&job, GPU_INDEX_AUTO, &naming, &failure) < 0);
+                assert_non_null(failure.message);
+        }
+}
+
+static void test_numbers_are_what_the_rule_says(void **state) {
+        CLEANUP(failure_done) Failure failure = {};
+        SlurmJob job = job_with(2, "0,1");
+        SlurmNaming naming;
+
+        assert_int_equal(slurm_naming(&job, GPU_INDEX_AUTO, &naming, &failure), 0);
+        assert_int_equal(naming, SLURM_NAMES_PLACE);
+        assert_int_equal(slurm_naming(&job, GPU_INDEX_INDEX, &naming, &failure), 0);
+        assert_int_equal(naming, SLURM_NAMES_INDEX);
+        assert_int_equal(slurm_naming(&job, GPU_INDEX_MINOR, &naming, &failure), 0);
+        assert_int_equal(naming, SLURM_NAMES_MINOR);
+}
+
+static void test_a_place_leads_to_a_minor_and_that_to_the_gpu(void **state) {
+        static uint32_t minors[] = { 1, 0 };
+        const GresList places = { .minors = minors, .n_minors = 2 };
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(slurm_gpus_done) SlurmGpus by_place = {}, by_minor = {};
+        SlurmJob job = job_with(1, "0");
+
+        assert_int_equal(slurm_gpus_from_minors(&job, &places, &tray, &by_place, &failure), 0);
+        assert_string_equal(by_place.ids[0], UUID_0);
+        assert_string_equal(by_place.names, "0");
+        assert_int_equal(slurm_gpus_from_minors(&job, NULL, &tray, &by_minor, &failure), 0);
+        assert_string_equal(by_minor.ids[0], UUID_1);
+        assert_string_equal(by_minor.names, "1");
+}
+
+static void test_a_place_or_minor_that_is_not_there_is_no_gpu(void **state) {
+        static uint32_t minors[] = { 1, 7 };
+        const GresList one_place = { .minors = minors, .n_minors = 1 },
+                       foreign_minor = { .minors = minors, .n_minors = 2 };
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(slurm_gpus_done) SlurmGpus found = {};
+        SlurmJob job = job_with(2, "0,1");
+
+        assert_true(slurm_gpus_from_minors(&job, &one_place, &tray, &found, &failure) < 0);
+        assert_int_equal(failure.exit_code, CLI_NO_GPU);
+        assert_true(slurm_gpus_from_minors(&job, &foreign_minor, &tray, &found, &failure) < 0);
+        assert_int_equal(failure.exit_code, CLI_NO_GPU);
+        assert_null(found.ids);
+}
+
+static void test_the_drain_reason_has_the_cause_first(void **state) {
+        char reason[DRAIN_REASON_SIZE];
+
+        drain_reason_format(
+                        "GPU 0 is held by python (pid 1860, user root, unit session-3.scope)", 27, reason);
+        assert_string_equal(reason,
+                        "gpuagent: GPU 0 held by python (pid 1860, user root, unit session-3.scope), job "
+                        "27");
+}
+
+static void test_the_drain_reason_is_short_and_harmless(void **state) {
+        char cause[1000], reason[DRAIN_REASON_SIZE];
+
+        memset(cause, 'x', sizeof cause);
+        cause[sizeof cause - 1] = '\0';
+        drain_reason_format(cause, UINT32_MAX, reason);
+        assert_true(strlen(reason) < DRAIN_REASON_SIZE);
+        assert_non_null(strstr(reason, "x, job 4294967295"));
+
+        drain_reason_format("a\"b'c\nd\xff", 1, reason);
+        assert_string_equal(reason, "gpuagent: a?b?c?d?, job 1");
+}
+
+static void test_an_administrator_s_reason_is_foreign(void **state) {
+        static const char format[] = "NodeName=n1 Arch=x86_64\n   State=IDLE+DRAIN\n   Reason=%s "
+                                     "[root@2026-10-07T02:58:49]\n";
+        char text[200];
+
+        (void) snprintf(text, sizeof text, format, "fan broken");
+        assert_true(node_has_foreign_reason(text));
+        (void) snprintf(text, sizeof text, format, "gpuagent: GPU 0 held by x, job 1");
+        assert_false(node_has_foreign_reason(text));
+        (void) snprintf(text, sizeof text, format, "Epilog error");
+        assert_false(node_has_foreign_reason(text));
+        assert_false(node_has_foreign_reason("NodeName=n1 Arch=x86_64\n   State=IDLE\n"));
+}
+
+static void test_slurm_s_own_limit_is_found(void **state) {
+        assert_true(slurm_epilog_timeout_parse("") == USEC_INFINITY);
+        assert_true(slurm_epilog_timeout_parse("A=1\nPrologEpilogTimeout=90\nB=2\n") == 90 * USEC_PER_SEC);
+        assert_true(slurm_epilog_timeout_parse("PrologEpilogTimeout=90\n  epilogtimeout=60 # ours\n") ==
+                        60 * USEC_PER_SEC);
+        assert_true(slurm_epilog_timeout_parse("#PrologEpilogTimeout=90\n") == USEC_INFINITY);
+        assert_true(slurm_epilog_timeout_parse("PrologEpilogTimeout=65534\nPrologEpilogTimeout=0") ==
+                        USEC_PER_SEC * 65534);
+}
+
+static void test_a_program_s_end_and_output_are_told(void **state) {
+        CLEANUP(free_ptr) char *good = NULL, *bad = NULL;
+        const char *const echo[] = { "/bin/sh", "-c", "echo out; echo err >&2", NULL };
+        const char *const fail_command[] = { "/bin/sh", "-c", "echo $PATH; exit 3", NULL };
+        const char *const absent[] = { "/nonexistent/program", NULL };
+        usec_t deadline = now_monotonic_usec() + 10 * USEC_PER_SEC;
+
+        assert_int_equal(program_run((char *const *) echo, deadline, &good), 0);
+        assert_string_equal(good, "out\nerr\n");
+        assert_int_equal(program_run((char *const *) fail_command, deadline, &bad), 1);
+        assert_string_equal(bad, "/usr/sbin:/usr/bin:/sbin:/bin\n");
+        assert_int_equal(program_run((char *const *) absent, deadline, &bad), -ENOENT);
+}
+
+static void test_a_program_that_is_too_slow_is_ended(void **state) {
+        const char *const slow[] = { "/bin/sh", "-c", "trap '' TERM; exec sleep 60", NULL };
+        usec_t start = now_monotonic_usec();
+        char *output = NULL;
+
+        assert_int_equal(program_run((char *const *) slow, start + 50 * USEC_PER_MSEC, &output), -ETIMEDOUT);
+        assert_null(output);
+        assert_true(now_monotonic_usec() - start < 10 * USEC_PER_SEC);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_job_without_gpus_needs_nothing),
+                cmocka_unit_test(test_the_tenant_is_the_job_and_its_restarts),
+                cmocka_unit_test(test_an_environment_with_a_mistake_is_refused),
+                cmocka_unit_test(test_slurmd_s_list_has_the_files_in_its_order),
+                cmocka_unit_test(test_a_list_that_is_not_certain_is_refused),
+                cmocka_unit_test(test_uuids_say_more_than_numbers),
+                cmocka_unit_test(test_contradictions_and_mig_devices_are_refused),
+                cmocka_unit_test(test_numbers_are_what_the_rule_says),
+                cmocka_unit_test(test_a_place_leads_to_a_minor_and_that_to_the_gpu),
+                cmocka_unit_test(test_a_place_or_minor_that_is_not_there_is_no_gpu),
+                cmocka_unit_test(test_the_drain_reason_has_the_cause_first),
+                cmocka_unit_test(test_the_drain_reason_is_short_and_harmless),
+                cmocka_unit_test(test_an_administrator_s_reason_is_foreign),
+                cmocka_unit_test(test_slurm_s_own_limit_is_found),
+                cmocka_unit_test(test_a_program_s_end_and_output_are_told),
+                cmocka_unit_test(test_a_program_that_is_too_slow_is_ended),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
