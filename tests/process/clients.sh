@@ -21,6 +21,7 @@ exits 0 "of a GPU" gpuagentctl status 0
 hold 2
 is "processes are listed" "$(gpuagentctl ps --json=short | jq -rc '.[] | [.gpu, .pid, .user, .command]')" "[2,$holder,\"root\",\"holder\"]"
 release
+gpuagentctl --quiet reset -i 2
 
 exits 0 "nobody may look" nobody "$(command -v gpuagentctl)" list
 before=$(true_resets 0)
@@ -48,7 +49,7 @@ is "does nothing" "$(true_resets 0)" "$before"
 stop_service gpuagentd
 rm /run/gpuagent/state
 start_agent
-is "after a boot nothing is known to be clean" "$(states)" "unknown unknown unknown unknown"
+eventually 3 "after a boot nothing is known to be clean" states_are unknown unknown unknown unknown
 exits 0 "the reset at boot" gpuagentctl boot-reset
 is "makes it so" "$(states)" "clean clean clean clean"
 finish

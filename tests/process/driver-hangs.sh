@@ -12,9 +12,9 @@ gpuagent-emulate hang on
 eventually 4 "it is told within its deadline" driver_is unresponsive
 within 1 "every property answers at once all the same" gpuagentctl list
 like "with the reason" "$(manager DriverError)" .
-exits 1 "a reset fails" timeout 10 gpuagentctl reset -i 0
+exits 1 "a reset fails" timeout 10 gpuagentctl reset -i 0 --job 5
 like "with that reason" "$output" '[Rr]espon|answer'
-unlike "and is not held to be clean" "$(gpu 0 State)" clean
+unlike "and the GPU that a tenant had is not held to be clean" "$(gpu 0 State)" clean
 exits 1 "verify fails" timeout 10 gpuagentctl verify -i 0
 n=$(vendor_processes)
 holds "there is never more than one worker" [ "$n" -le 1 ]

@@ -31,7 +31,8 @@ gpuagent-emulate heal 2
 exits 0 "after the cure it is reset" gpuagentctl reset -i 2
 
 gpuagent-emulate recovery 3 9
-exits 1 "an action that nobody knows is no clean GPU" gpuagentctl reset -i 3
+sleep 1
+exits 1 "a GPU with an action that nobody knows is not clean" gpuagentctl verify -i 3
 gpuagent-emulate heal 3
 
 gpuagent-emulate blank on
@@ -39,8 +40,11 @@ sleep 1.5
 exits 0 "a driver that leaves its answers blank is survived" gpuagentctl list
 unlike "and nothing it did not say is believed" "$(gpuagentctl list --json=short | jq -r '[.[].uuid] | join(" ")')" 'GPU-0000'
 gpuagent-emulate blank off
-gpuagent-emulate init-error 999 --count 3
-eventually 6 "errors of its start pass" driver_is ok
+refresh # a driver that seems not to be in persistence mode is not woken by the timer
+gpuagent-emulate init-error 999
+eventually 3 "a driver that cannot start is told" driver_is failed
+gpuagent-emulate init-error off
+eventually 3 "and one that can again" driver_is ok
 exits 0 "and a reset works" gpuagentctl reset
 is "for all GPUs" "$(states)" "clean clean clean clean"
 

@@ -26,7 +26,7 @@ like "with fields" "$(grep '^GPUAGENT_TENANT=' /run/tray/journal | tail -n 1)" '
 is "under the epilog's name" "$(grep -c SYSLOG_IDENTIFIER=slurm-epilog /run/tray/journal)" 1
 is "the tenant is remembered" "$(gpu 0 LastTenant)" slurm/26.0
 
-exits 0 "UUIDs say more than positions" epilog SLURM_JOB_GPUS=0 CUDA_VISIBLE_DEVICES="$(gpu 2 UUID)"
+exits 0 "UUIDs say more than positions" epilog SLURM_JOB_ID=28 SLURM_JOB_GPUS=0 CUDA_VISIBLE_DEVICES="$(gpu 2 UUID)"
 is "the GPU that was meant is reset" "$(true_resets 2)" $((c + 2))
 
 hold 0
@@ -37,7 +37,7 @@ like "in the audit, too" "$(tac /run/tray/journal | sed -n 's/^MESSAGE=//p' | gr
 is "in one line" "$(wc -l <<<"$output")" 1
 release
 
-exits 1 "a GPU that is not there fails" epilog SLURM_JOB_GPUS=9
+exits 3 "a GPU that is not there fails" epilog SLURM_JOB_GPUS=9
 exits 1 "what is no list fails" epilog SLURM_JOB_GPUS=0,x
 exits 1 "a job without an id fails" env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" SLURM_JOB_GPUS=0 \
         "$(command -v gpuagentctl)" slurm-epilog
@@ -45,15 +45,17 @@ exits 1 "a job without an id fails" env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" SL
 # slurmd's own list decides what the numbers mean.
 mkdir -p /etc/slurm
 touch /etc/slurm/slurm.conf
-cat >/run/tray/slurmd <<EOF
+mkdir -p /run/tray/slurm/upper /run/tray/slurm/work
+mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir=/run/tray/slurm/upper,workdir=/run/tray/slurm/work /usr/sbin
+cat >/usr/sbin/slurmd <<EOF
 #!/bin/sh
 for n in 3 1 0 2; do
         echo "slurmd: Gres Name=gpu Type=(null) Count=1 Index=\$n ID=7696487 File=$GPUAGENT_EMULATION_DEVICES/nvidia\$n (null)" >&2
 done
 EOF
-chmod +x /run/tray/slurmd
+chmod +x /usr/sbin/slurmd
 before=$(true_resets 3)
-exits 0 "with a list of slurmd's own" epilog SLURM_JOB_GPUS=0
+exits 0 "with a list of slurmd's own" epilog SLURM_JOB_ID=29 SLURM_JOB_GPUS=0
 is "the first is what stands first in it" "$(true_resets 3)" $((before + 1))
 rm /etc/slurm/slurm.conf
 
@@ -68,5 +70,5 @@ gpuagentctl reload
 stop_service gpuagentd
 exits 0 "without an agent a job without GPUs is done" epilog
 within 2 "one with GPUs fails within two seconds" epilog SLURM_JOB_GPUS=0
-exits 1 "and with a code" epilog SLURM_JOB_GPUS=0
+exits 5 "and with a code" epilog SLURM_JOB_GPUS=0
 finish

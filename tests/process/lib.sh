@@ -86,7 +86,7 @@ eventually() {
         local end=$((${EPOCHREALTIME/./} + $1 * 1000000)) claim=$2
 
         shift 2
-        until "$@"; do
+        until "$@" >/dev/null 2>&1; do
                 [ "${EPOCHREALTIME/./}" -lt $end ] || { fail "$claim" "not so in time: $*" && return 0; }
                 sleep 0.05
         done
@@ -123,11 +123,14 @@ manager() {
         busctl --json=short get-property org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager "$1" | jq -rc .data
 }
 
+refresh() { busctl call org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager Refresh 'a{sv}' 0 >/dev/null; }
+
 # The states of all GPUs, in a line.
 states() {
         gpuagentctl list --json=short | jq -r '[.[].state] | join(" ")'
 }
 
+states_are() { [ "$(states 2>/dev/null)" = "$*" ]; }
 state_is() { [ "$(gpu "$1" State)" = "$2" ]; }
 driver_is() { [ "$(manager DriverState)" = "$1" ]; }
 answers() { busctl --timeout=1 get-property org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager Version >/dev/null 2>&1; }

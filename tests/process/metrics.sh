@@ -42,7 +42,7 @@ well_formed() {
                 END { if (!FNR) bad("empty"); exit failed }' "$1"
 }
 
-value() { gpuagentctl metrics | grep -F "$1" | grep -F "$2" | head -n 1 | sed 's/.* //'; }
+value() { gpuagentctl metrics | grep -v '^#' | grep -F "$1" | grep -F "$2" | head -n 1 | sed 's/.* //'; }
 metrics_say() { [ "$(value "$1" "$2")" = "$3" ]; }
 
 uuid=$(gpu 0 UUID)

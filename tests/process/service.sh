@@ -13,7 +13,7 @@ like "its status names the GPUs" "$(grep -h ^STATUS= /run/tray/gpuagentd.notify-
 
 echo 'metrics: {nvlink: false}' >$configuration
 exits 0 "a good configuration is taken" gpuagentctl reload
-is "and shows" "$(grep -c ^nvlink_gpu_healthy /run/gpuagent/metrics.prom)" 0
+eventually 3 "and shows" eval '! grep -q ^nvlink_gpu_healthy /run/gpuagent/metrics.prom'
 
 printf 'handover:\n  reset: false\n  rest: true\n' >$configuration
 exits 1 "a bad configuration is refused" gpuagentctl reload
@@ -45,7 +45,7 @@ start_agent
 is "what was clean is clean after a restart" "$(states)" "clean clean clean clean"
 
 gpuagentctl list >/dev/null
-busctl call org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager Refresh 'a{sv}' 0
+refresh
 within 1 "SIGTERM ends the driver service within a second" stop_service gpuagent-driver
 like "with code 0, too" "$(tail -n 1 /run/tray/gpuagent-driver.log)" 'ended with code 0'
 finish

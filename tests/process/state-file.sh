@@ -13,20 +13,20 @@ stop_service gpuagentd
 size=$(stat -c %s $state)
 truncate -s $((size / 2)) $state
 start_agent
-is "after a torn state file nothing is known to be clean" "$(states)" "unknown unknown unknown unknown"
+eventually 3 "after a torn state file nothing is known to be clean" states_are unknown unknown unknown unknown
 exits 0 "a reset cures that" gpuagentctl reset
 is "for all GPUs" "$(states)" "clean clean clean clean"
 
 stop_service gpuagentd
 head -c 100000 /dev/urandom >$state
 start_agent
-is "after a foreign one neither" "$(states)" "unknown unknown unknown unknown"
+eventually 3 "after a foreign one neither" states_are unknown unknown unknown unknown
 gpuagentctl --quiet reset
 
 stop_service gpuagentd
 sed -i 's/^state .*/state victorious/' $state
 start_agent
-is "a state that nobody wrote counts as torn" "$(states)" "unknown unknown unknown unknown"
+eventually 3 "a state that nobody wrote counts as torn" states_are unknown unknown unknown unknown
 gpuagentctl --quiet reset
 
 # The folder cannot be written any more: a reset could not be put on record, so there is none.
