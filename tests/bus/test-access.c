@@ -157,9 +157,9 @@ static const sd_bus_vtable polkit_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_VTABLE_END };
 
 static int on_answer(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
-        const char **answer = userdata;
+        char **answer = userdata;
 
-        *answer = sd_bus_message_is_method_error(msg, NULL) ? sd_bus_message_get_error(msg)->name : "done";
+        *answer = strdup(sd_bus_message_is_method_error(msg, NULL) ? sd_bus_message_get_error(msg)->name : "done");
         return 0;
 }
 
@@ -167,22 +167,19 @@ static int on_answer(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
  * message. */
 static char* call_with_polkit(const Fixture *f, sd_bus *polkit, const char *member) {
         CLEANUP(message_unref_ptr) sd_bus_message *msg = NULL;
-        const char *answer = NULL;
-        char *copy = NULL;
+        char *answer = NULL;
 
         assert_true(sd_bus_message_new_method_call(f->nobody, &msg, BUS_NAME, MANAGER, member) >= 0);
         assert_true(sd_bus_message_append(msg, "asa{sv}", 0, 0) >= 0);
         assert_true(sd_bus_call_async(f->nobody, NULL, msg, on_answer, &answer, 10 * USEC_PER_SEC) >= 0);
-        while (!copy) {
+        while (!answer) {
                 bool idle = sd_bus_process(polkit, NULL) == 0;
 
                 idle &= sd_bus_process(f->nobody, NULL) == 0;
-                if (answer)
-                        copy = strdup(answer);
-                else if (idle)
+                if (idle)
                         (void) usleep(1000);
         }
-        return copy;
+        return answer;
 }
 
 static void test_polkit_allows_by_action(void **state) {
