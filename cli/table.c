@@ -39,6 +39,9 @@ static int text_table_new(const Options *options, const char *const *columns, si
                 r = scols_table_set_termforce(text, SCOLS_TERMFORCE_NEVER);
         if (r >= 0)
                 r = scols_table_enable_noheadings(text, !options->legend);
+        /* What comes from outside is escaped already; a second time it would be unreadable. */
+        if (r >= 0)
+                r = scols_table_enable_noencoding(text, 1);
         for (size_t i = 0; r >= 0 && i < n_columns; i++)
                 if (!scols_table_new_column(text, columns[i], 0, 0))
                         r = -ENOMEM;
