@@ -89,10 +89,13 @@ static Gpu* inventory_by_index(const Inventory *inventory, uint32_t index) {
 }
 
 static Gpu* inventory_by_bus_id(const Inventory *inventory, const char *bus_id) {
-        for (size_t i = 0; i < inventory->n; i++)
-                if (streq(inventory->by_index[i]->sample.bus_id, bus_id))
-                        return inventory->by_index[i];
-        return NULL;
+        Gpu *found = NULL;
+
+        /* a GPU that is gone has the slot still, until another is in it */
+        for (size_t i = 0; i < inventory->n && !(found && found->present); i++)
+                if (streq(inventory->by_index[i]->sample.bus_id, bus_id) && (!found || inventory->by_index[i]->present))
+                        found = inventory->by_index[i];
+        return found;
 }
 
 int inventory_find(const Inventory *inventory, const char *id, Gpu **ret) {

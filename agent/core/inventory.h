@@ -23,6 +23,7 @@ void inventory_sort(Inventory *inventory);
 /* O(log n); NULL if there is none. */
 Gpu* inventory_by_uuid(const Inventory *inventory, const char *uuid);
 
-/* A GPU id as gpu_id_parse() takes it. A lost GPU has its UUID and bus id still, and its index unless another took it.
+/* A GPU id as gpu_id_parse() takes it. A GPU that is gone has its UUID still, and its index and bus id unless another
+ * took them.
  * 0 and *ret · -EINVAL malformed · -ENOENT. */
 int inventory_find(const Inventory *inventory, const char *id, Gpu **ret);
