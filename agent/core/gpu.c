@@ -112,7 +112,7 @@ GpuHealth gpu_health(const Gpu *gpu) {
         if (!gpu->probed)
                 return GPU_HEALTH_UNKNOWN;
         /* A GPU that waits for the reset between two tenants is well; what a reset does not cure is not. */
-        if (!gpu->present || sample->error[0] || sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
+        if (!gpu->present || sample->lost || sample->error[0] || sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
             (sample->recovery_action > RECOVERY_GPU_RESET && sample->recovery_action != RECOVERY_DRAIN_AND_RESET))
                 return GPU_HEALTH_UNHEALTHY;
         if (sample->fabric_health == FABRIC_HEALTH_LIMITED_CAPACITY || sample->n_links_active < sample->n_links ||

@@ -17,17 +17,28 @@ PRINTF_FORMAT(4, 5) static void add_reason(char *text, size_t size, size_t *used
         va_end(arguments);
 }
 
+/* The fabric came to rest with an error: there is no clique, and none will come (a GPU that the fabric manager took out). */
+static bool fabric_failed(const GpuSample *sample) {
+        return sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status != 0;
+}
+
 static void verify_clique(const Gpu *gpu, char *text, size_t size, size_t *used) {
+        const GpuSample *sample = &gpu->sample;
         uint32_t expected;
 
-        if (gpu_expected_clique(gpu, &expected) <= 0)
-                return; /* any settled clique will do, and an unsettled one is fabric-pending, not unclean */
-        if (!gpu_fabric_settled(gpu))
+        if (gpu_expected_clique(gpu, &expected) <= 0) {
+                /* any settled clique will do, and an unsettled one is fabric-pending, not unclean */
+                if (sample->partition == PARTITION_DEFAULT && fabric_failed(sample))
+                        add_reason(text, size, used, "its fabric ended with '%s', a clique is expected",
+                                   sample->fabric_status_text);
+        } else if (!gpu_fabric_settled(gpu))
                 add_reason(text, size, used, "its fabric is %s, clique %u is expected",
-                           fabric_state_to_string(gpu->sample.fabric_state) ?: "unknown", expected);
-        else if (gpu->sample.clique_id != expected)
-                add_reason(text, size, used, "is in clique %u, clique %u is expected", gpu->sample.clique_id,
-                           expected);
+                           fabric_state_to_string(sample->fabric_state) ?: "unknown", expected);
+        else if (sample->clique_id != expected && fabric_failed(sample))
+                add_reason(text, size, used, "its fabric ended with '%s', clique %u is expected",
+                           sample->fabric_status_text, expected);
+        else if (sample->clique_id != expected)
+                add_reason(text, size, used, "is in clique %u, clique %u is expected", sample->clique_id, expected);
 }
 
 static size_t add_sample_reasons(const Gpu *gpu, const Config *config, char *text, size_t size, size_t used) {
