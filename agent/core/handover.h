@@ -39,6 +39,7 @@ struct Handover {
         Gpu *gpu;
         const Config *config;
         char tenant[TENANT_MAX + 1]; /* "" for none */
+        uint64_t founder;            /* the number of the request that it was made for */
         HandoverPhase phase;
         bool out;               /* a vendor operation for it is under way */
         usec_t not_before_usec; /* when its phase may go on (grace, settle) */

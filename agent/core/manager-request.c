@@ -94,14 +94,28 @@ int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
                 r = handover_new(gpu, manager->config, request->tenant, now.monotonic_usec, slot);
                 if (r < 0)
                         return r;
+                (*slot)->founder = request->number;
         }
         return handover_add_waiter(*slot, request, item);
 }
 
-static void manager_withdraw(Request *request) {
+static void request_withdraw(Request *request) {
         for (size_t i = 0; i < request->n_items; i++) {
                 handover_drop_waiter(request->items[i].gpu->handover, request);
                 handover_drop_waiter(request->items[i].gpu->next, request);
+        }
+}
+
+/* The request is refused half-way: what was made for it goes, too. */
+static void request_undo(Request *request) {
+        request_withdraw(request);
+        for (size_t i = 0; i < request->n_items; i++) {
+                Gpu *gpu = request->items[i].gpu;
+
+                if (gpu->handover && gpu->handover->founder == request->number)
+                        gpu->handover = handover_free(gpu->handover);
+                if (gpu->next && gpu->next->founder == request->number)
+                        gpu->next = handover_free(gpu->next);
         }
 }
 
@@ -113,6 +127,7 @@ static void gpu_note_tenant(Gpu *gpu, const char *tenant) {
                 return;
         gpu->record = GPU_STATE_DIRTY;
         gpu_set_reason(gpu, "%s had it", tenant);
+        (void) snprintf(gpu->reason_counts, sizeof gpu->reason_counts, "a tenant had it");
 }
 
 /* Puts a reset on its way: the record of who had the GPUs first, then the handovers. 0 · -errno with manager_error(). */
@@ -139,7 +154,7 @@ static int manager_begin_handover(Manager *manager, Request *request, Now now) {
                                 (void) manager_fail(manager, r, "Out of memory");
                 }
         if (r < 0)
-                manager_withdraw(request);
+                request_undo(request);
         return r;
 }
 
@@ -212,6 +227,7 @@ int manager_request(Manager *manager, RequestKind kind, char *const *ids, const 
         r = request_new(kind, gpus, n, options, &request);
         if (r < 0)
                 return manager_fail(manager, r, "Out of memory");
+        number = request->number = ++manager->requests;
         request->done = done;
         request->userdata = userdata;
         request->started_usec = now.monotonic_usec;
@@ -227,7 +243,6 @@ int manager_request(Manager *manager, RequestKind kind, char *const *ids, const 
                         return r;
         }
 
-        number = request->number = ++manager->requests;
         waiting = take_ptr(&request);
         manager_append_request(manager, waiting);
         manager_dispatch(manager, now);
@@ -292,7 +307,7 @@ void manager_expire_requests(Manager *manager, Now now) {
 
                 if (now.monotonic_usec < request->deadline_usec)
                         continue;
-                manager_withdraw(request);
+                request_withdraw(request);
                 request->needs_probe = request->needs_holders = false;
                 if (request->n_items == 0)
                         request_fail_whole(request, OUTCOME_TIMED_OUT, "The driver did not answer in time");
