@@ -134,14 +134,9 @@ property_is() {
         [[ $(property "$1" "$2" "$3") == "$4" ]]
 }
 
-# reset_counts TRAY: how often the driver has reset each GPU.
+# reset_counts TRAY: how often each GPU was reset since the boot, by the driver's own count.
 reset_counts() {
-        local index counts=''
-
-        for index in 0 1 2 3; do
-                counts+="${counts:+ }$(property "$1" "$index" ResetCount)"
-        done
-        printf '%s\n' "$counts"
+        on "$1" 'gpuagent-emulate status' | sed -n 's/.*  resets //p' | paste -sd ' '
 }
 
 # assign TRAY ID NAME: what a fabric manager does with all GPUs of the tray.

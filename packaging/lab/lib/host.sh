@@ -110,7 +110,8 @@ host_update() {
         fingerprint=$(product_fingerprint "$part")
         [[ $fingerprint != "$(cat "$known" 2>/dev/null)" ]] || return 0
         say "$host: gets the new gpuagent"
-        tar -C "$lab_state/product/$part" -cf - . | host_exec "$host" lab-install ||
+        tar -C "$lab_state/product/$part" -cf - . |
+                host_exec "$host" bash -c "$(<"$lab_dir/lib/install-product")" ||
                 die "$host: cannot install gpuagent"
         printf '%s\n' "$fingerprint" >"$known"
 }

@@ -52,6 +52,7 @@ setup_host() {
                 chroot "$root" systemctl --quiet enable "${services[@]}"
         fi
         part=$(host_part "$host")
-        tar -C "$lab_state/product/$part" -cf - . | SYSTEMD_OFFLINE=1 chroot "$root" lab-install
+        tar -C "$lab_state/product/$part" -cf - . |
+                SYSTEMD_OFFLINE=1 chroot "$root" bash -c "$(<"$lab_dir/lib/install-product")"
         product_fingerprint "$part" >"$lab_state/hosts/$host/product"
 }
