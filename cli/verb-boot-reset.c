@@ -61,18 +61,6 @@ static usec_t time_left(usec_t deadline) {
         return now < deadline ? deadline - now : 0;
 }
 
-/* 0 and *ret · negative at the deadline, and *failure says why. */
-static int wait_for_agent(const Options *options, usec_t deadline, Client **ret, Failure *failure) {
-        for (;;) {
-                int r;
-
-                r = client_open(options, ret, failure);
-                if (r >= 0 || failure->exit_code != CLI_NO_AGENT || time_left(deadline) < RETRY_USEC)
-                        return r;
-                (void) poll(NULL, 0, (int) (RETRY_USEC / USEC_PER_MSEC));
-        }
-}
-
 /* Has the agent look for the driver. That it finds none is in the properties, so an error of the call is no
  * news. */
 static void refresh(Client *client) {
@@ -87,34 +75,63 @@ static void refresh(Client *client) {
                 (void) client_call(client, message, 0, NULL, &failure);
 }
 
-/* 0 and *ret, the tray with its GPUs · negative at the deadline, and *failure says why. */
-static int wait_for_driver(Client *client, usec_t deadline, Tray *ret, Failure *failure) {
+/* Lets time pass; what the signals say meanwhile is read anew in any case. Returns at once when the agent goes. */
+static void wait_a_moment(Client *client) {
+        CLEANUP(failure_done) Failure failure = {};
+        usec_t end = usec_add(now_monotonic_usec(), RETRY_USEC);
+
+        while (client && client_wait(client, end, &failure) > 0)
+                continue;
+        if (time_left(end) > 0)
+                (void) poll(NULL, 0, (int) (time_left(end) / USEC_PER_MSEC));
+}
+
+/* One look. 1 and *ret: the driver is there, and so are its GPUs · 0: not yet, and *failure says what is missing · negative:
+ * it is no use to wait. */
+static int look(const Options *options, Client **client, Tray *ret, Failure *failure) {
+        CLEANUP(tray_done) Tray tray = {};
+        int r = 0;
+
+        if (!*client)
+                r = client_open(options, client, failure);
+        if (r >= 0)
+                r = tray_read(*client, &tray, failure);
+        if (r < 0 && failure->exit_code == CLI_NO_AGENT) {
+                *client = client_free(*client);
+                return 0;
+        }
+        if (r < 0)
+                return r;
+
+        if (!streq(tray.driver_state, "ok")) {
+                (void) failure_set(failure, CLI_FAILED, "no GPU was reset: the driver is %s%s%s",
+                                tray.driver_state, tray.driver_error[0] ? ": " : "", tray.driver_error);
+                refresh(*client);
+                return 0;
+        }
+        *ret = tray;
+        tray = (Tray){};
+        return 1;
+}
+
+/* 0, *ret_client and *ret · negative at the deadline, and *failure says what is missing. */
+static int wait_for_tray(
+                const Options *options, usec_t deadline, Client **ret_client, Tray *ret, Failure *failure) {
+        CLEANUP(client_free_ptr) Client *client = NULL;
+
         for (;;) {
-                CLEANUP(tray_done) Tray tray = {};
-                usec_t retry;
                 int r;
 
-                r = tray_read(client, &tray, failure);
-                if (r < 0)
-                        return r;
-                if (streq(tray.driver_state, "ok")) {
-                        *ret = tray;
-                        tray = (Tray){};
+                r = look(options, &client, ret, failure);
+                if (r > 0) {
+                        *ret_client = take_ptr(&client);
                         return 0;
                 }
+                if (r < 0)
+                        return r;
                 if (time_left(deadline) < RETRY_USEC)
-                        return failure_set(failure, CLI_FAILED, "no GPU was reset: the driver is %s%s%s",
-                                        tray.driver_state, tray.driver_error[0] ? ": " : "",
-                                        tray.driver_error);
-
-                refresh(client);
-                retry = usec_add(now_monotonic_usec(), RETRY_USEC);
-                do {
-                        r = client_wait(client, retry,
-                                        failure); /* what the signals say, is read anew in any case */
-                        if (r < 0)
-                                return r;
-                } while (r > 0);
+                        return -ETIMEDOUT;
+                wait_a_moment(client);
         }
 }
 
@@ -140,9 +157,7 @@ static int reset_tray(const Options *options, usec_t deadline, Failure *failure)
         int r;
 
         request.timeout_usec = 0; /* the one on the command line is for all of it, not for each call */
-        r = wait_for_agent(&request, deadline, &client, failure);
-        if (r >= 0)
-                r = wait_for_driver(client, deadline, &tray, failure);
+        r = wait_for_tray(&request, deadline, &client, &tray, failure);
         if (r >= 0)
                 r = choose_gpus(&tray, &ids, failure);
         if (r < 0)
