@@ -42,7 +42,7 @@ skip() {
 }
 
 finish() {
-        if [ $n_failures -gt 0 ]; then
+        if [ $n_failures -gt 0 ] && [ -d /run/tray ]; then
                 echo "# gpuagentd said:" && tail -n 20 /run/tray/gpuagentd.log | sed 's/^/#   /'
                 echo "# gpuagent-driver said:" && tail -n 20 /run/tray/gpuagent-driver.log | sed 's/^/#   /'
         fi

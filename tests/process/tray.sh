@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 tray=$here/../tray
 
-exits 0 "a command runs in the caller's folder, with its arguments" bash -c "cd /usr && '$tray' -- bash -c 'echo \$PWD \$1' x 'a  b'"
+exits 0 "a command runs in the caller's folder, with its arguments" bash -c "cd /usr && '$tray' -- bash -c 'echo \"\$PWD\" \"\$1\"' x 'a  b'"
 is "nothing else is printed" "$output" "/usr a  b"
 exits 7 "its exit code is the tray's" "$tray" -- sh -c 'exit 7'
 exits 137 "a killed command is told from a failed one" "$tray" -- sh -c 'kill -KILL $$'
