@@ -30,8 +30,9 @@ static bool answers(const Gpu *gpu) {
         return gpu->probed && gpu->sample.error[0] == '\0';
 }
 
-static bool from_u32(uint32_t value, double unit, double *ret) {
-        *ret = (double) value * unit;
+/* Divided, not multiplied by a fraction: 7 / 100 is 0.07, 7 * 0.01 is not quite. */
+static bool from_u32(uint32_t value, double divisor, double *ret) {
+        *ret = (double) value / divisor;
         return value != UNKNOWN_U32;
 }
 
@@ -100,7 +101,7 @@ static bool value_xid(const Gpu *gpu, double *ret) {
 }
 
 static bool value_utilization(const Gpu *gpu, double *ret) {
-        return from_u32(gpu->sample.utilization, 0.01, ret);
+        return from_u32(gpu->sample.utilization, 100, ret);
 }
 
 static bool value_memory_total(const Gpu *gpu, double *ret) {
@@ -112,7 +113,7 @@ static bool value_memory_used(const Gpu *gpu, double *ret) {
 }
 
 static bool value_power(const Gpu *gpu, double *ret) {
-        return from_u32(gpu->sample.power_mw, 0.001, ret);
+        return from_u32(gpu->sample.power_mw, 1000, ret);
 }
 
 static bool value_temperature(const Gpu *gpu, double *ret) {
@@ -171,6 +172,13 @@ static void print_name(FILE *file, const MetricsInput *input, const char *name, 
                 (void) fprintf(file, ",gpu=\"%u\",uuid=\"%s\"", gpu->sample.index, gpu->sample.uuid);
 }
 
+/* Whole numbers (bytes) to the last digit, others as people write them. */
+static void print_value(FILE *file, double value) {
+        bool whole = value > -9e18 && value < 9e18 && (double) (int64_t) value == value;
+
+        (void) fprintf(file, whole ? "} %.0f\n" : "} %.15g\n", value);
+}
+
 static void print_gpu_metric(FILE *file, const MetricsInput *input, const GpuMetric *metric) {
         size_t n;
         Gpu *const *gpus = manager_gpus(input->manager, &n);
@@ -182,7 +190,7 @@ static void print_gpu_metric(FILE *file, const MetricsInput *input, const GpuMet
                 if (!metric->value(gpus[i], &value))
                         continue;
                 print_name(file, input, metric->name, gpus[i]);
-                (void) fprintf(file, "} %.16g\n", value);
+                print_value(file, value);
         }
 }
 

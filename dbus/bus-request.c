@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "agent/base/clock.h"
-#include "agent/base/text.h"
+#include "agent/core/verify.h"
 #include "agent/log/log.h"
 #include "dbus/bus-call.h"
 #include "dbus/bus-error.h"
@@ -69,41 +69,52 @@ static void on_request_done(const Request *request, void *userdata) {
         (void) bus_call_free(call);
 }
 
-/* The answer without names: which GPUs are not clean, and counts. */
-static int message_without_names(Manager *manager, char *const *ids, char *ret, size_t size) {
-        size_t n_gpus, length = 0;
-        Gpu *const *gpus = manager_gpus(manager, &n_gpus);
-        size_t n = ids && ids[0] ? strv_length(ids) : n_gpus;
+/* What is wrong with a GPU, without names of processes, users and tenants; "" for nothing. */
+static void explain_without_names(const Manager *manager, const Gpu *gpu, char *ret, size_t size) {
+        GpuState state = gpu_state(gpu);
+        char why[GPU_REASON_SIZE];
 
         ret[0] = '\0';
-        for (size_t i = 0; i < n; i++) {
-                Gpu *gpu = NULL;
-                int written, r;
-
-                if (n == n_gpus && !(ids && ids[0]))
-                        gpu = gpus[i];
-                else {
-                        r = manager_find(manager, ids[i], &gpu);
-                        if (r < 0)
-                                return r;
-                }
-                if (gpu_state(gpu) == GPU_STATE_CLEAN)
-                        continue;
-
-                written = snprintf(ret + length, size - length, "%sGPU %u is %s%s%s", length > 0 ? "; " : "",
-                                gpu->sample.index, gpu_state_to_string(gpu_state(gpu)),
+        if (state != GPU_STATE_CLEAN)
+                (void) snprintf(ret, size, "GPU %u is %s%s%s", gpu->sample.index, gpu_state_to_string(state),
                                 gpu->reason_counts[0] != '\0' ? ": " : "", gpu->reason_counts);
-                if (written < 0 || (size_t) written >= size - length)
-                        break; /* cut: there is enough to read */
-                length += (size_t) written;
+        else if (verify_sample(gpu, manager_config(manager), why, sizeof why) > 0)
+                (void) snprintf(ret, size, "GPU %u %s", gpu->sample.index, why);
+}
+
+/* 0 and *ret (to be freed) · -ENOMEM. `ids` have been looked up before. */
+static int message_without_names(Manager *manager, char *const *ids, char **ret) {
+        CLEANUP(free_ptr) char *text = NULL;
+        char line[GPU_REASON_SIZE + 64];
+        size_t n_gpus, size = 0, n_lines = 0;
+        Gpu *const *gpus = manager_gpus(manager, &n_gpus);
+        bool all = !ids || !ids[0];
+        FILE *file;
+
+        file = open_memstream(&text, &size);
+        if (!file)
+                return -ENOMEM;
+        for (size_t i = 0; all ? i < n_gpus : ids[i] != NULL; i++) {
+                Gpu *gpu = NULL;
+
+                if (all)
+                        gpu = gpus[i];
+                else if (manager_find(manager, ids[i], &gpu) < 0)
+                        continue;
+                explain_without_names(manager, gpu, line, sizeof line);
+                if (line[0] != '\0')
+                        (void) fprintf(file, "%s%s", n_lines++ > 0 ? "; " : "", line);
         }
+        if (fclose(file) != 0)
+                return -ENOMEM;
+
+        *ret = take_ptr(&text);
         return 0;
 }
 
 /* For those who may not make the agent look anew. */
 static int verify_known(BusApi *api, sd_bus_message *msg, char *const *ids, sd_bus_error *error) {
-        CLEANUP(free_ptr) char *message = NULL;
-        char counts[2048];
+        CLEANUP(free_ptr) char *message = NULL, *counts = NULL;
         int r;
 
         r = manager_verify_known(api->manager, ids, &message);
@@ -112,12 +123,13 @@ static int verify_known(BusApi *api, sd_bus_message *msg, char *const *ids, sd_b
         if (r == 0)
                 return sd_bus_reply_method_return(msg, NULL);
 
-        if (!bus_api_hides_names(api))
+        /* Without the driver the message is about that, and names nobody. */
+        if (!bus_api_hides_names(api) || manager_driver_state(api->manager) != DRIVER_OK)
                 return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, message);
-        r = message_without_names(api->manager, ids, counts, sizeof counts);
+        r = message_without_names(api->manager, ids, &counts);
         if (r < 0)
-                return bus_error_from_manager(error, api->manager, r);
-        return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, counts);
+                return r;
+        return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, counts[0] != '\0' ? counts : "Not clean");
 }
 
 static int request_start(BusCall *call, RequestKind kind, char *const *ids, const BusOptions *options,

@@ -31,7 +31,7 @@
 
 typedef struct Script {
         unsigned n_gpus;
-        unsigned clique;
+        unsigned clique, next_clique;
         unsigned delay_msec;
         char mode[32];
         bool busy[GPUS_MAX], broken[GPUS_MAX], raw[GPUS_MAX];
@@ -40,6 +40,7 @@ typedef struct Script {
 
 static const char *script_path, *log_path;
 static Script script;
+static unsigned own_cliques[GPUS_MAX]; /* since a reset; 0: that of the script */
 
 static void script_line(const char *line) {
         char word[32] = "", rest[64] = "";
@@ -51,6 +52,8 @@ static void script_line(const char *line) {
                 script.n_gpus = number;
         else if (streq(word, "clique"))
                 script.clique = number;
+        else if (streq(word, "next"))
+                script.next_clique = number;
         else if (streq(word, "delay"))
                 script.delay_msec = number;
         else if (streq(word, "mode"))
@@ -104,7 +107,7 @@ static void sample_fill(unsigned index, GpuSample *ret) {
         (void) snprintf(ret->bus_id, sizeof ret->bus_id, "00000000:%02X:%02X.0", index / 32, index % 32);
         (void) snprintf(ret->name, sizeof ret->name, "%sFake GB200", script.raw[index] ? "\033" : "");
         ret->index = ret->minor = index;
-        ret->clique_id = script.clique;
+        ret->clique_id = own_cliques[index] > 0 ? own_cliques[index] : script.clique;
         (void) snprintf(ret->cluster_uuid, sizeof ret->cluster_uuid, "00000000-0000-4000-9000-000000000001");
         ret->fabric_state = FABRIC_COMPLETED;
         (void) snprintf(ret->fabric_status_text, sizeof ret->fabric_status_text, "Success");
@@ -152,6 +155,8 @@ static int answer_reset(sd_bus_message *msg, const unsigned *gpus, size_t n) {
                 resets[i].verdict = script.busy[gpus[i]] ? RESET_IN_USE
                                 : script.broken[gpus[i]] ? RESET_FAILED
                                                          : RESET_DONE;
+                if (resets[i].verdict == RESET_DONE)
+                        own_cliques[gpus[i]] = script.next_clique;
                 note("reset", resets[i].uuid);
         }
         r = sd_bus_message_new_method_return(msg, &reply);

@@ -159,7 +159,8 @@ static const sd_bus_vtable polkit_vtable[] = { SD_BUS_VTABLE_START(0),
 static int on_answer(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
         char **answer = userdata;
 
-        *answer = strdup(sd_bus_message_is_method_error(msg, NULL) ? sd_bus_message_get_error(msg)->name : "done");
+        *answer = strdup(sd_bus_message_is_method_error(msg, NULL) ? sd_bus_message_get_error(msg)->name
+                                                                   : "done");
         return 0;
 }
 
