@@ -35,43 +35,53 @@ static const char* former_reason(const Gpu *gpu) {
         return NULL;
 }
 
-static void write_gpu(FILE *file, const Gpu *gpu) {
-        const GpuLastReset *last = &gpu->last_reset;
-        const char *former = former_reason(gpu);
+static bool write_last_reset(FILE *file, const GpuLastReset *last) {
+        bool done;
 
-        (void) fprintf(file, "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count %llu\n",
-                       gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id, gpu->sample.name,
-                       gpu_state_to_string(gpu->record), (unsigned long long) gpu->reset_count);
-        if (former || gpu->reason[0])
-                (void) fprintf(file, "reason %s\nreason-counts %s\n", former ?: gpu->reason,
-                               former ?: gpu->reason_counts);
-        (void) fprintf(file, "since %llu\n", (unsigned long long) gpu->state_since_realtime_usec);
-        if (gpu->last_tenant[0])
-                (void) fprintf(file, "last-tenant %s\n", gpu->last_tenant);
-        if (last->realtime_usec == 0)
-                return;
-        (void) fprintf(file, "reset-at %llu\nreset-at-monotonic %llu\nreset-usec %llu\nreset-result %s\n",
+        done = fprintf(file, "reset-at %llu\nreset-at-monotonic %llu\nreset-usec %llu\nreset-result %s\n",
                        (unsigned long long) last->realtime_usec, (unsigned long long) last->monotonic_usec,
-                       (unsigned long long) last->duration_usec, outcome_to_string(last->outcome));
+                       (unsigned long long) last->duration_usec, outcome_to_string(last->outcome)) >= 0;
         if (last->detail[0])
-                (void) fprintf(file, "reset-detail %s\n", last->detail);
+                done &= fprintf(file, "reset-detail %s\n", last->detail) >= 0;
         if (last->tenant[0])
-                (void) fprintf(file, "reset-tenant %s\n", last->tenant);
+                done &= fprintf(file, "reset-tenant %s\n", last->tenant) >= 0;
+        return done;
+}
+
+/* Whether all of it was taken: a memory stream that could not grow says so at each call, and not afterwards. */
+static bool write_gpu(FILE *file, const Gpu *gpu) {
+        const char *former = former_reason(gpu);
+        bool done;
+
+        done = fprintf(file, "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count %llu\nsince %llu\n",
+                       gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id, gpu->sample.name,
+                       gpu_state_to_string(gpu->record), (unsigned long long) gpu->reset_count,
+                       (unsigned long long) gpu->state_since_realtime_usec) >= 0;
+        if (former || gpu->reason[0])
+                done &= fprintf(file, "reason %s\nreason-counts %s\n", former ?: gpu->reason,
+                                former ?: gpu->reason_counts) >= 0;
+        if (gpu->last_tenant[0])
+                done &= fprintf(file, "last-tenant %s\n", gpu->last_tenant) >= 0;
+        if (gpu->last_reset.realtime_usec > 0)
+                done &= write_last_reset(file, &gpu->last_reset);
+        return done;
 }
 
 int state_write(const char *path, const Inventory *inventory) {
         CLEANUP(free_ptr) char *text = NULL;
         size_t size = 0;
         FILE *file;
+        bool done;
 
         file = open_memstream(&text, &size);
         if (!file)
                 return -errno;
-        (void) fputs(HEADER "\n", file);
+        done = fputs(HEADER "\n", file) >= 0;
         for (size_t i = 0; i < inventory->n; i++)
-                write_gpu(file, inventory->by_index[i]);
-        (void) fputs("end\n", file);
-        if (fclose(file) != 0) /* memory; text is freed by the cleanup either way */
+                done &= write_gpu(file, inventory->by_index[i]);
+        done &= fputs("end\n", file) >= 0;
+        done &= fclose(file) == 0; /* text is freed by the cleanup either way */
+        if (!done)
                 return -ENOMEM;
 
         return file_write_atomic(path, text, size, 0600);

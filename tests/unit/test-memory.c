@@ -17,6 +17,8 @@ char* __wrap_strdup(const char *s);
 FILE* __real_open_memstream(char **text, size_t *size);
 FILE* __wrap_open_memstream(char **text, size_t *size);
 
+int __wrap_fprintf(FILE *file, const char *format, ...) PRINTF_FORMAT(2, 3);
+
 /* Which allocation of the core fails, counted from the start of a call into it: 0 none. */
 static unsigned failing, allocations;
 static bool counting;
@@ -46,6 +48,19 @@ FILE* __wrap_open_memstream(char **text, size_t *size) {
                 return __real_open_memstream(text, size);
         errno = ENOMEM;
         return NULL;
+}
+
+/* As into a memory stream that cannot grow; neither ferror() nor fclose() says so afterwards (glibc 2.36). */
+int __wrap_fprintf(FILE *file, const char *format, ...) {
+        va_list arguments;
+        int r;
+
+        if (fails())
+                return -1;
+        va_start(arguments, format);
+        r = vfprintf(file, format, arguments);
+        va_end(arguments);
+        return r;
 }
 
 /* What the fake allocates does not count. */
@@ -196,11 +211,35 @@ static void test_a_request_refused_without_memory_has_done_nothing(void **state)
         assert_true(failing > 5);
 }
 
+static void test_a_state_without_the_memory_for_all_of_it_is_not_written(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        Inventory inventory = {};
+        int r = -ENOMEM;
+        Told told;
+
+        assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(state_read(f->state_path, &inventory), 1);
+        for (size_t i = 0; i < inventory.n; i++)
+                inventory.by_index[i]->record = GPU_STATE_DIRTY;
+        for (failing = 1; r < 0; failing++) {
+                allocations = 0;
+                counting = true;
+                r = state_write(f->state_path, &inventory);
+                counting = false;
+                if (r < 0)
+                        assert_int_equal(fixture_file_state(f, 1), GPU_STATE_CLEAN);
+        }
+        assert_true(failing > 8);
+        assert_int_equal(fixture_file_state(f, 1), GPU_STATE_DIRTY);
+        inventory_done(&inventory);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_no_missing_memory_crashes_leaks_or_makes_a_gpu_clean),
                 cmocka_unit_test(test_holders_that_cannot_be_noted_are_not_taken_for_none),
                 cmocka_unit_test(test_a_request_refused_without_memory_has_done_nothing),
+                cmocka_unit_test(test_a_state_without_the_memory_for_all_of_it_is_not_written),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
