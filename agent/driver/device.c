@@ -6,6 +6,9 @@
 
 #include "agent/base/text.h"
 
+/* More than usual: one call is enough then. */
+#define PROCESS_LIST_LENGTH 16
+
 bool device_note(const Nvml *nvml, NvmlReturn result, GpuSample *sample) {
         if (result == NVML_RESET_REQUIRED)
                 sample->reset_required = true;
@@ -187,6 +190,21 @@ static NvmlReturn read_modes(const Nvml *nvml, NvmlDevice device, GpuSample *sam
         return result;
 }
 
+/* How many processes a list has. UNKNOWN_U32 where the driver does not tell. */
+static NvmlReturn list_length(NvmlReturn (*list)(NvmlDevice, unsigned *, NvmlProcessInfo *), NvmlDevice device,
+                              uint32_t *ret) {
+        NvmlProcessInfo infos[2 * PROCESS_LIST_LENGTH]; /* twice: a layout that was longer once must not write past it */
+        unsigned n = PROCESS_LIST_LENGTH;
+        NvmlReturn result;
+
+        *ret = UNKNOWN_U32;
+        memset(infos, 0xff, sizeof infos);
+        result = list(device, &n, infos);
+        if (result == NVML_INSUFFICIENT_SIZE || (result == NVML_OK && (n == 0 || infos[0].pid != UINT32_MAX)))
+                *ret = n;
+        return result;
+}
+
 /* Only their number; the two lists may name the same process. */
 static NvmlReturn read_process_count(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
         NvmlReturn (*const lists[])(NvmlDevice, unsigned *, NvmlProcessInfo *) = {
@@ -196,14 +214,15 @@ static NvmlReturn read_process_count(const Nvml *nvml, NvmlDevice device, GpuSam
         NvmlReturn result = NVML_OK;
 
         for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
-                unsigned n = 0;
+                uint32_t n = UNKNOWN_U32;
 
                 if (!lists[i])
                         continue;
-                result = lists[i](device, &n, NULL);
-                if (result != NVML_OK && result != NVML_INSUFFICIENT_SIZE)
-                        continue;
-                sample->n_processes = (sample->n_processes == UNKNOWN_U32 ? 0 : sample->n_processes) + n;
+                result = list_length(lists[i], device, &n);
+                if (result == NVML_GPU_IS_LOST)
+                        return result;
+                if (n != UNKNOWN_U32)
+                        sample->n_processes = (sample->n_processes == UNKNOWN_U32 ? 0 : sample->n_processes) + n;
         }
         return result;
 }

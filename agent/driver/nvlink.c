@@ -73,8 +73,9 @@ NvmlReturn nvlink_read(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
                 result = nvml->nvmlDeviceGetNvLinkState(device, i, &active);
                 if (result == NVML_GPU_IS_LOST)
                         return result;
-                if (result == NVML_INVALID_ARGUMENT || result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND)
-                        break; /* there are no more */
+                if (result == NVML_INVALID_ARGUMENT || result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND ||
+                    (result == NVML_OK && active == -1))
+                        break; /* there are no more, or the driver does not say */
 
                 *link = (GpuLink) { .link = i, .active = result == NVML_OK && active == 1 };
                 sample->n_links++;
