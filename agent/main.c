@@ -21,6 +21,7 @@
 #include "agent/log/message-ids.h"
 #include "agent/metrics.h"
 #include "agent/status.h"
+#include "agent/xid.h"
 #include "dbus/bus-api.h"
 #include "dbus/bus-util.h"
 #include "dbus/driver-link.h"
@@ -53,10 +54,12 @@ typedef struct Daemon {
         Metrics *metrics;
         Audit *audit;
         Status *status;
+        XidWatch *xid_watch;
 } Daemon;
 
 static void daemon_done(Daemon *daemon) {
         /* The manager goes before those it tells, and after those that ask it. */
+        daemon->xid_watch = xid_watch_free(daemon->xid_watch);
         daemon->private_socket = private_socket_free(daemon->private_socket);
         daemon->system_bus = system_bus_free(daemon->system_bus);
         daemon->api = bus_api_free(daemon->api);
@@ -226,6 +229,10 @@ static int run(const Arguments *arguments, Config *config) {
         r = setup_manager(&daemon);
         if (r < 0)
                 return r;
+
+        r = xid_watch_new(daemon.event, daemon.manager, &daemon.xid_watch);
+        if (r < 0)
+                (void) log_errno(r, "The journal cannot be followed: no Xids will be seen");
 
         (void) snprintf(path, sizeof path, "%s/private", arguments->runtime_directory);
         r = private_socket_new(daemon.api, path, &daemon.private_socket);
