@@ -28,18 +28,19 @@ wait
 is "several stand side by side" "$(cat /tmp/tray-$$-* | tr '\n' ' ')" "1 2 3 "
 rm -f /tmp/tray-$$-*
 
-# Whatever ends it, nothing is left.
-left() { pgrep -f "sleep 4711.$$" >/dev/null || pgrep -f 'config-file=/run/tray' | grep -qv -f <(echo "$others"); }
-gone() { ! left; }
-others=$(pgrep -f 'config-file=/run/tray'; echo none)
+# Whatever ends it, nothing is left: no process is in the PID namespace that the command was in.
+noted=$(mktemp)
+gone() { ! readlink /proc/[0-9]*/ns/pid | grep -qxF "$(cat "$noted")"; }
 for signal in TERM KILL; do
-        "$tray" -- sleep "4711.$$" &
+        : >"$noted"
+        "$tray" -- sh -c "readlink /proc/self/ns/pid >'$noted'; exec sleep 1000" &
         pid=$!
-        until pgrep -f "^sleep 4711.$$" >/dev/null; do sleep 0.05; done
+        until [ -s "$noted" ]; do sleep 0.05; done
         kill -$signal $pid
         wait $pid 2>/dev/null
         eventually 2 "nothing is left after SIG$signal to the tray" gone
 done
-"$tray" -- sh -c "sleep 4711.$$ & exit 0"
+"$tray" -- sh -c "readlink /proc/self/ns/pid >'$noted'; sleep 1000 & exit 0"
 eventually 2 "nothing is left of what the command left running" gone
+rm -f "$noted"
 finish
