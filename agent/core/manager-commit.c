@@ -142,12 +142,13 @@ static Request* manager_take_finished(Manager *manager) {
 }
 
 /* Off the list before anybody is told: who is told may ask for more at once. */
-static void manager_finish_requests(Manager *manager) {
+static void manager_finish_requests(Manager *manager, usec_t now_usec) {
         Request *request = manager_take_finished(manager);
 
         while (request) {
                 Request *following = request->following;
 
+                request->finished_usec = now_usec;
                 (void) request_conclude(request); /* without memory it has its outcome, and no message */
                 manager_tell(manager, on_request_finished, request);
                 if (request->done)
@@ -178,5 +179,5 @@ void manager_commit(Manager *manager, Now now) {
         }
 
         manager_tell_changes(manager);
-        manager_finish_requests(manager);
+        manager_finish_requests(manager, now.monotonic_usec);
 }

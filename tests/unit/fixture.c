@@ -293,6 +293,7 @@ static void on_request_finished(const Request *request, void *userdata) {
 
         fixture->requests_finished++;
         fixture->last_outcome = request->outcome;
+        fixture->last_duration_usec = request->finished_usec - request->started_usec;
         note(fixture, "request %s", outcome_to_string(request->outcome));
 }
 

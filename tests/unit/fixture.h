@@ -66,6 +66,7 @@ struct Fixture {
         size_t n_events;
         unsigned requests_finished;
         Outcome last_outcome;
+        usec_t last_duration_usec; /* of the last request, as its log line has it */
 };
 
 /* A tray of n GPUs, all of them idle, in clique 1 and with persistence mode off, so that no poll comes in between. */

@@ -49,6 +49,17 @@ static void test_a_gpu_may_be_named_by_index_uuid_and_bus_id(void **state) {
                 assert_int_equal(f->fake.gpus[i].resets, i < 3);
 }
 
+static void test_a_finished_request_tells_how_long_it_took(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        usec_t before = f->now.monotonic_usec;
+        Told told;
+
+        f->fake.gpus[0].settle_after = 2;
+        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);
+        assert_true(f->last_duration_usec > 0);
+        assert_int_equal(f->last_duration_usec, f->now.monotonic_usec - before);
+}
+
 static void test_a_gpu_named_twice_is_reset_once(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Told told;
@@ -394,6 +405,7 @@ int main(void) {
                 cmocka_unit_test(test_one_unknown_id_fails_the_request_and_nothing_is_done),
                 cmocka_unit_test(test_a_malformed_id_is_invalid),
                 cmocka_unit_test(test_a_gpu_may_be_named_by_index_uuid_and_bus_id),
+                cmocka_unit_test(test_a_finished_request_tells_how_long_it_took),
                 cmocka_unit_test(test_a_gpu_named_twice_is_reset_once),
                 cmocka_unit_test(test_an_empty_list_is_all_gpus),
                 cmocka_unit_test(test_a_release_of_nothing_resets_nothing),
