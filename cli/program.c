@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static _Noreturn void child_exec(char *const argv[], int output) {
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
                         dup2(output, STDERR_FILENO) < 0 || chdir("/") < 0)
                 _exit(127);
+        (void) close_range(STDERR_FILENO + 1, UINT_MAX, 0); /* what slurmd may have left open in us */
         (void) execve(argv[0], argv, environment);
         _exit(127);
 }

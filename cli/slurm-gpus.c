@@ -139,8 +139,8 @@ int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tr
 
                 if (places && minor >= places->n_minors)
                         return failure_set(failure, CLI_NO_GPU,
-                                        "SLURM_JOB_GPUS has %u, and slurmd's gres list only %zu GPUs", minor,
-                                        places->n_minors);
+                                        "SLURM_JOB_GPUS has place %u, and slurmd's gres list only %zu GPUs",
+                                        minor, places->n_minors);
                 if (places)
                         minor = places->minors[minor];
                 r = find_by_minor(tray, minor, &gpu, failure);

@@ -193,12 +193,44 @@ static void stamp_file(FILE *stamp, const char *path) {
                                 (long long) st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
+bool slurm_conf_has_include(const char *text) {
+        for (const char *line = text; line; line = strchr(line, '\n')) {
+                line += strspn(line, " \t\n");
+                if (strncasecmp(line, "include", strlen("include")) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* gres.conf stands beside slurm.conf. */
+static void gres_conf_path(const SlurmJob *job, char ret[static PATH_MAX]) {
+        const char *conf = conf_path(job), *slash = strrchr(conf, '/');
+
+        (void) snprintf(ret, PATH_MAX, "%.*sgres.conf", slash ? (int) (slash - conf) + 1 : 0, conf);
+}
+
+/* Whether all that the list depends on is in the stamp. */
+static bool may_cache(const SlurmJob *job) {
+        char gres[PATH_MAX];
+        const char *const paths[] = { conf_path(job), gres };
+
+        gres_conf_path(job, gres);
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                CLEANUP(free_ptr) char *text = NULL;
+                int r;
+
+                r = file_read(AT_FDCWD, paths[i], CONF_SIZE_MAX, &text, NULL);
+                if (r < 0 ? r != -ENOENT : slurm_conf_has_include(text))
+                        return false;
+        }
+        return true;
+}
+
 /* What the list depends on: the node's name, slurmd itself, and its two files. 0 and *ret (to be freed) ·
  * -ENOMEM. */
 static int stamp_new(const SlurmJob *job, char **ret) {
         CLEANUP(free_ptr) char *text = NULL;
         CLEANUP(file_close) FILE *stamp = NULL;
-        const char *conf = conf_path(job), *slash = strrchr(conf, '/');
         char gres[PATH_MAX];
         size_t size;
 
@@ -207,8 +239,8 @@ static int stamp_new(const SlurmJob *job, char **ret) {
                 return -ENOMEM;
         (void) fprintf(stamp, "node %s\n", job->node ?: "");
         stamp_file(stamp, SLURMD);
-        stamp_file(stamp, conf);
-        (void) snprintf(gres, sizeof gres, "%.*sgres.conf", slash ? (int) (slash - conf) + 1 : 0, conf);
+        stamp_file(stamp, conf_path(job));
+        gres_conf_path(job, gres);
         stamp_file(stamp, gres);
         if (fclose(take_ptr(&stamp)) != 0) /* only then is the text ours */
                 return -ENOMEM;
@@ -299,7 +331,8 @@ int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure) {
                 r = gres_list_parse(output, &list, failure);
         if (r < 0)
                 return r;
-        cache_write(stamp, output);
+        if (may_cache(job))
+                cache_write(stamp, output);
 
         *ret = list;
         list = (GresList){};

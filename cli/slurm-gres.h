@@ -2,6 +2,8 @@
 /* slurmd's own list of GPUs: what the numbers in SLURM_JOB_GPUS are places in. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "agent/base/clock.h"
 #include "cli/slurm-job.h"
 
@@ -21,6 +23,10 @@ int gres_list_parse(const char *text, GresList *ret, Failure *failure);
 /* Asks slurmd, or takes what it said before when its configuration is the same.
  * 1 and *ret · 0: there is no slurm.conf on this machine · negative, and *failure says why. */
 int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure);
+
+/* Whether a Slurm configuration includes other files. A change of those goes unseen, so what depends on it is
+ * not kept. */
+bool slurm_conf_has_include(const char *text);
 
 /* Slurm's limit for the epilog in its slurm.conf: EpilogTimeout, else PrologEpilogTimeout. USEC_INFINITY if
  * there is none. */

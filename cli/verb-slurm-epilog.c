@@ -2,6 +2,7 @@
 /* gpuagentctl slurm-epilog: the handover after a Slurm job, by the environment that slurmd gives its Epilog.
  * Whatever goes wrong ends in one line and a code other than 0, which drains the node. */
 #include <errno.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 #include "agent/base/text.h"
@@ -123,6 +124,15 @@ static int report(const SlurmJob *job, const Config *config, const SlurmGpus *gp
                                                                                  : failure->exit_code;
 }
 
+/* That nobody reads the line of a success must not drain the node. */
+static int succeed(void) {
+        if (fflush(stdout) != 0) {
+                __fpurge(stdout);
+                clearerr(stdout);
+        }
+        return CLI_DONE;
+}
+
 int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(slurm_job_done) SlurmJob job = {};
@@ -143,11 +153,11 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         r = hand_over(&job, config, &request, &gpus, &failure);
         if (!config->handover.reset) {
                 print_line(stdout, "job %u: GPUs not reset: handover.reset is off", job.id);
-                return CLI_DONE;
+                return succeed();
         }
         if (r < 0)
                 return report(&job, config, &gpus, &failure);
         if (!options->quiet)
                 print_line(stdout, "job %u: GPUs %s reset", job.id, gpus.names);
-        return CLI_DONE;
+        return succeed();
 }

@@ -244,6 +244,13 @@ static void test_slurm_s_own_limit_is_found(void **state) {
                         USEC_PER_SEC * 65534);
 }
 
+static void test_included_files_are_noticed(void **state) {
+        assert_true(slurm_conf_has_include("ClusterName=a\n  Include nodes.conf\n"));
+        assert_true(slurm_conf_has_include("include nodes.conf"));
+        assert_false(slurm_conf_has_include("ClusterName=a\n#Include nodes.conf\nNodeName=include1\n"));
+        assert_false(slurm_conf_has_include(""));
+}
+
 static void test_a_program_s_end_and_output_are_told(void **state) {
         CLEANUP(free_ptr) char *good = NULL, *bad = NULL;
         const char *const echo[] = { "/bin/sh", "-c", "echo out; echo err >&2", NULL };
@@ -284,6 +291,7 @@ int main(void) {
                 cmocka_unit_test(test_the_drain_reason_is_short_and_harmless),
                 cmocka_unit_test(test_an_administrator_s_reason_is_foreign),
                 cmocka_unit_test(test_slurm_s_own_limit_is_found),
+                cmocka_unit_test(test_included_files_are_noticed),
                 cmocka_unit_test(test_a_program_s_end_and_output_are_told),
                 cmocka_unit_test(test_a_program_that_is_too_slow_is_ended),
         };
