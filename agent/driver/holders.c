@@ -222,7 +222,8 @@ static void search_describe(Search *search) {
         pid_t gone = 0;
         size_t n = 0;
 
-        qsort(search->holders, search->n, sizeof *search->holders, compare_holders);
+        if (search->n > 0) /* qsort() takes no NULL */
+                qsort(search->holders, search->n, sizeof *search->holders, compare_holders);
         for (size_t i = 0; i < search->n; i++) {
                 GpuHolder holder = search->holders[i];
 
