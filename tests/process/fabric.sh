@@ -7,7 +7,7 @@ config='driver: {poll-interval: 500ms, fabric-timeout: 1s}'
 in_tray
 
 column() { gpuagentctl list --json=short | jq -rc "[.[].$1] | join(\" \")"; }
-pending() { [ "$(manager ResetsPending)" = 4 ]; }
+pending() { [ "$(manager ResetsPending) $(column partition)" = "4 7 7 7 7" ]; }
 
 is "the tray starts in the default partition" "$(column partition)" "32766 32766 32766 32766"
 is "with its clique" "$(column clique)" "1 1 1 1"
@@ -16,8 +16,7 @@ is "and nothing to wait for" "$(manager ResetsPending)" 0
 gpuagent-emulate tenant write 0 secret
 gpuagent-emulate partition remove default 0,1,2,3 >/dev/null
 gpuagent-emulate partition create tray2 --id 7 0,1,2,3 >/dev/null
-eventually 3 "a partition change is pending on every GPU" pending
-is "the new partition shows" "$(column partition)" "7 7 7 7"
+eventually 3 "a partition change shows, and is pending on every GPU" pending
 is "and the old clique" "$(column clique)" "1 1 1 1"
 is "the driver asks for the reset" "$(gpu 0 RecoveryAction)" gpu-reset
 is "the list has it" "$(column reset)" "pending pending pending pending"

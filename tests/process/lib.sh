@@ -41,7 +41,15 @@ skip() {
         echo "ok $n_checks - $1 # SKIP $2"
 }
 
+# What sanitizers found in the daemons, if they were built with some.
+sanitizer_reports() {
+        grep -hE 'ERROR: [A-Za-z]*Sanitizer|runtime error:' /run/tray/*.log 2>/dev/null
+}
+
 finish() {
+        local reports
+
+        reports=$(sanitizer_reports) && fail "no sanitizer finds anything in the daemons" "$reports"
         if [ $n_failures -gt 0 ] && [ -d /run/tray ]; then
                 echo "# gpuagentd said:" && tail -n 20 /run/tray/gpuagentd.log | sed 's/^/#   /'
                 echo "# gpuagent-driver said:" && tail -n 20 /run/tray/gpuagent-driver.log | sed 's/^/#   /'
