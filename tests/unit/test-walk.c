@@ -10,7 +10,7 @@
 #include "agent/core/handover.h"
 
 #define GPUS 3
-#define WALKS 150
+#define WALKS 75
 #define STEPS 250
 
 typedef struct Walk {
