@@ -97,10 +97,12 @@ static void print_holders(const GpuView *gpu, const ProcessList *holders) {
 }
 
 static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
+        bool asks = !streq(gpu->recovery_action, "none") && !streq(gpu->recovery_action, "unknown");
         char name[GPU_UUID_SIZE], cure[160];
 
         gpu_view_format(gpu, name, sizeof name);
-        print_line(stdout, "GPU %s  %s  %s  %s", name, gpu->uuid, gpu->bus_id, gpu->name);
+        print_line(stdout, "GPU %s  %s  %s%s%s", name, gpu->uuid, gpu->bus_id, gpu->name[0] ? "  " : "",
+                        gpu->name);
         print_line(stdout, "  %-10s %s%s%s", "state:", gpu->state, gpu->state_reason[0] ? ": " : "",
                         gpu->state_reason);
         if (gpu_cure(gpu, cure, sizeof cure))
@@ -110,9 +112,8 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
                 print_line(stdout, "  %-10s %s%s",
                                 "tenant:", gpu->tenant[0] ? gpu->tenant : gpu->last_tenant,
                                 gpu->tenant[0] ? "" : " (the last one)");
-        print_line(stdout, "  %-10s %s%s%s", "health:", gpu->health,
-                        streq(gpu->recovery_action, "none") ? "" : ", recovery action ",
-                        streq(gpu->recovery_action, "none") ? "" : gpu->recovery_action);
+        print_line(stdout, "  %-10s %s%s%s", "health:", gpu->health, asks ? ", recovery action " : "",
+                        asks ? gpu->recovery_action : "");
         if (gpu->last_xid != 0 && gpu->last_xid != UNKNOWN_U32)
                 print_line(stdout, "  %-10s %u (the last one)", "Xid:", gpu->last_xid);
         if (gpu->clique_id != UNKNOWN_U32 && gpu->cluster_uuid[0])
@@ -123,7 +124,8 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
         if (gpu->partition != UNKNOWN_U32)
                 print_line(stdout, "  %-10s %u %s%s", "partition:", gpu->partition, gpu->partition_name,
                                 gpu->reset_pending ? " (a reset is pending)" : "");
-        print_line(stdout, "  %-10s %u of %u active", "NVLinks:", gpu->n_links_active, gpu->n_links);
+        if (gpu->n_links != UNKNOWN_U32 && gpu->n_links_active != UNKNOWN_U32)
+                print_line(stdout, "  %-10s %u of %u active", "NVLinks:", gpu->n_links_active, gpu->n_links);
         print_last_reset(gpu);
 }
 
