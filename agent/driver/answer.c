@@ -103,15 +103,11 @@ static void text_clean(char *s, size_t size) {
 
 static int items_clean(Answer *answer) {
         switch (answer->kind) {
-        case TASK_PROBE:
-                return protocol_clean_samples(answer->samples, answer->n);
-        case TASK_RESET:
-                return protocol_clean_resets(answer->resets, answer->n);
-        case TASK_HOLDERS:
-                return protocol_clean_holders(answer->holders, answer->n);
+        case TASK_PROBE: return protocol_clean_samples(answer->samples, answer->n);
+        case TASK_RESET: return protocol_clean_resets(answer->resets, answer->n);
+        case TASK_HOLDERS: return protocol_clean_holders(answer->holders, answer->n);
         case _TASK_KIND_MAX:
-        case _TASK_KIND_INVALID:
-                break;
+        case _TASK_KIND_INVALID: break;
         }
         return -EBADMSG;
 }
@@ -124,8 +120,10 @@ int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
         if (size < sizeof header)
                 return -EBADMSG;
         memcpy(&header, data, sizeof header);
-        if (header.kind != (uint32_t) kind || header.error >= _ANSWER_ERROR_MAX || header.n > kinds[kind].max ||
-            header.n_asked > header.n || (header.error != ANSWER_OK && header.n > 0) || size != sizeof header + header.n * kinds[kind].size)
+        if (header.kind != (uint32_t) kind || header.error >= _ANSWER_ERROR_MAX ||
+                        header.n > kinds[kind].max || header.n_asked > header.n ||
+                        (header.error != ANSWER_OK && header.n > 0) ||
+                        size != sizeof header + header.n * kinds[kind].size)
                 return -EBADMSG;
 
         text_clean(header.message, sizeof header.message);

@@ -32,8 +32,9 @@ static void signals_reset(void) {
 static int descriptors_close(int a, int b) {
         unsigned low = (unsigned) (a < b ? a : b), high = (unsigned) (a < b ? b : a);
 
-        if ((low > 3 && close_range(3, low - 1, 0) < 0) || (high > low + 1 && close_range(low + 1, high - 1, 0) < 0) ||
-            close_range(high + 1, ~0U, 0) < 0)
+        if ((low > 3 && close_range(3, low - 1, 0) < 0) ||
+                        (high > low + 1 && close_range(low + 1, high - 1, 0) < 0) ||
+                        close_range(high + 1, ~0U, 0) < 0)
                 return -errno;
         return 0;
 }
@@ -48,7 +49,8 @@ static _Noreturn void child_main(const Task *task, pid_t parent, int go_fd, int 
         signals_reset();
         (void) prctl(PR_SET_NAME, comm_table[task->kind]);
 
-        /* A reset runs to its end; the record keeps a service that was started again from beginning another one. */
+        /* A reset runs to its end; the record keeps a service that was started again from beginning another
+         * one. */
         if (task->kind != TASK_RESET) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 if (getppid() != parent)
@@ -63,7 +65,8 @@ static _Noreturn void child_main(const Task *task, pid_t parent, int go_fd, int 
 
         r = vendor_drop_capabilities(task->kind);
         if (r < 0)
-                answer_fail(&answer, ANSWER_FAILED, "the driver service cannot drop its capabilities: %s", strerror(-r));
+                answer_fail(&answer, ANSWER_FAILED, "the driver service cannot drop its capabilities: %s",
+                                strerror(-r));
         else
                 vendor_run(task, &answer);
 
@@ -77,7 +80,8 @@ static void child_end(pid_t pid) {
 }
 
 int child_start(const Task *task, ProcessId *ret_id, int *ret_pidfd, int *ret_pipe_fd) {
-        CLEANUP(fd_close) int go_read = -1, go_write = -1, answer_read = -1, answer_write_fd = -1, pidfd = -1;
+        CLEANUP(fd_close)
+        int go_read = -1, go_write = -1, answer_read = -1, answer_write_fd = -1, pidfd = -1;
         Record record = { .kind = task->kind, .deadline_usec = task->deadline_usec, .n_processes = 1 };
         ProcessId *id = &record.processes[0];
         int fds[2], r;
@@ -98,7 +102,8 @@ int child_start(const Task *task, ProcessId *ret_id, int *ret_pidfd, int *ret_pi
         if (pid == 0)
                 child_main(task, parent, go_read, answer_write_fd);
 
-        /* Recorded before it may begin: whatever happens to us from here on, our successor knows about it. */
+        /* Recorded before it may begin: whatever happens to us from here on, our successor knows about
+         * it. */
         r = process_id_read(pid, id);
         if (r >= 0)
                 r = process_open(id, &pidfd);

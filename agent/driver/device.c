@@ -62,13 +62,9 @@ int device_field_number(const NvmlFieldValue *field, uint64_t *ret) {
                 return -ENODATA;
 
         switch (field->value_type) {
-        case NVML_VALUE_UINT:
-                *ret = field->value.ui;
-                return 0;
+        case NVML_VALUE_UINT: *ret = field->value.ui; return 0;
         case NVML_VALUE_ULONG:
-        case NVML_VALUE_ULONG_LONG:
-                *ret = field->value.ull;
-                return 0;
+        case NVML_VALUE_ULONG_LONG: *ret = field->value.ull; return 0;
         case NVML_VALUE_SIGNED_INT:
                 if (field->value.si < 0)
                         return -ENODATA;
@@ -79,11 +75,8 @@ int device_field_number(const NvmlFieldValue *field, uint64_t *ret) {
                         return -ENODATA;
                 *ret = (uint64_t) field->value.sll;
                 return 0;
-        case NVML_VALUE_USHORT:
-                *ret = field->value.us;
-                return 0;
-        default: /* the driver's number, not ours */
-                return -ENODATA;
+        case NVML_VALUE_USHORT: *ret = field->value.us; return 0;
+        default: /* the driver's number, not ours */ return -ENODATA;
         }
 }
 
@@ -191,16 +184,17 @@ static NvmlReturn read_modes(const Nvml *nvml, NvmlDevice device, GpuSample *sam
 }
 
 /* How many processes a list has. UNKNOWN_U32 where the driver does not tell. */
-static NvmlReturn list_length(NvmlReturn (*list)(NvmlDevice, unsigned *, NvmlProcessInfo *), NvmlDevice device,
-                              uint32_t *ret) {
-        NvmlProcessInfo infos[2 * PROCESS_LIST_LENGTH]; /* twice: a layout that was longer once must not write past it */
+static NvmlReturn list_length(NvmlReturn (*list)(NvmlDevice, unsigned *, NvmlProcessInfo *),
+                NvmlDevice device, uint32_t *ret) {
+        NvmlProcessInfo infos[2 * PROCESS_LIST_LENGTH]; /* twice: see NvmlProcessInfo about slack */
         unsigned n = PROCESS_LIST_LENGTH;
         NvmlReturn result;
 
         *ret = UNKNOWN_U32;
         memset(infos, 0xff, sizeof infos);
         result = list(device, &n, infos);
-        if (result == NVML_INSUFFICIENT_SIZE || (result == NVML_OK && (n == 0 || infos[0].pid != UINT32_MAX)))
+        if (result == NVML_INSUFFICIENT_SIZE ||
+                        (result == NVML_OK && (n == 0 || infos[0].pid != UINT32_MAX)))
                 *ret = n;
         return result;
 }
@@ -222,7 +216,8 @@ static NvmlReturn read_process_count(const Nvml *nvml, NvmlDevice device, GpuSam
                 if (result == NVML_GPU_IS_LOST)
                         return result;
                 if (n != UNKNOWN_U32)
-                        sample->n_processes = (sample->n_processes == UNKNOWN_U32 ? 0 : sample->n_processes) + n;
+                        sample->n_processes =
+                                        (sample->n_processes == UNKNOWN_U32 ? 0 : sample->n_processes) + n;
         }
         return result;
 }
@@ -233,8 +228,14 @@ static NvmlReturn read_recovery(const Nvml *nvml, NvmlDevice device, GpuSample *
 
 void device_read_state(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
         static NvmlReturn (*const parts[])(const Nvml *, NvmlDevice, GpuSample *) = {
-                read_recovery, fabric_read, read_process_count, read_modes,
-                nvlink_read,   read_memory, read_load,          read_temperature,
+                read_recovery,
+                fabric_read,
+                read_process_count,
+                read_modes,
+                nvlink_read,
+                read_memory,
+                read_load,
+                read_temperature,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(parts); i++)

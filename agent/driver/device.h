@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading one GPU by NVML into a sample. Every output is pre-filled with what the driver would not say, since some answer
- * success and write nothing; a value that stays so is unknown. */
+/* Reading one GPU by NVML into a sample. Every output is pre-filled with what the driver would not say,
+ * since some answer success and write nothing; a value that stays so is unknown. */
 #pragma once
 
 #include "agent/base/sample.h"
@@ -9,8 +9,8 @@
 /* Notes what a call's result says about the GPU as a whole. true: it is lost, ask no more. */
 bool device_note(const Nvml *nvml, NvmlReturn result, GpuSample *sample);
 
-/* UUID, PCI bus id, index, minor, name, serial. 0 · -ENODATA: no UUID, and the sample's error says why; the bus id may be
- * there. */
+/* UUID, PCI bus id, index, minor, name, serial. 0 · -ENODATA: no UUID, and the sample's error says why; the
+ * bus id may be there. */
 int device_read_identity(const Nvml *nvml, NvmlDevice device, GpuSample *sample);
 
 /* All the rest. */

@@ -9,7 +9,7 @@
 #include "agent/base/text.h"
 #include "agent/driver/program.h"
 
-#define BLANKS " \t"
+#define BLANKS         " \t"
 #define LINE_MAX_BYTES 512
 
 /* NMX-C partition ids go to 32766, and the default partition is one of them. */
@@ -25,7 +25,8 @@ int fabric_line_parse(const char *line, FabricLine *ret) {
         strcpy(copy, line);
         for (char *word; n < ELEMENTSOF(words) && (word = strtok_r(rest, BLANKS "\r", &rest)); n++)
                 words[n] = word;
-        if (n != 4 || gpu_uuid_parse(words[0], parsed.uuid) < 0 || parse_u32(words[1], PARTITION_MAX, &parsed.partition) < 0)
+        if (n != 4 || gpu_uuid_parse(words[0], parsed.uuid) < 0 ||
+                        parse_u32(words[1], PARTITION_MAX, &parsed.partition) < 0)
                 return -EINVAL;
 
         if (!streq(words[2], "-")) {
@@ -80,7 +81,10 @@ static int output_merge(Answer *answer, char *output) {
                 if (fabric_line_parse(text, &lines[n]) >= 0)
                         n++;
                 else
-                        answer_warn(answer, "fabric.query printed a line that is not \"UUID PARTITION NAME CLIQUE\": %s", text);
+                        answer_warn(answer,
+                                        "fabric.query printed a line that is not \"UUID PARTITION NAME "
+                                        "CLIQUE\": %s",
+                                        text);
         }
         samples_merge(answer, lines, n);
         return 0;
@@ -122,8 +126,8 @@ void fabric_query_run(const Task *task, Answer *answer) {
         if (r >= 0)
                 r = program_run(task, "/", argv, now_usec + (task->deadline_usec - now_usec) / 2, &result);
         if (r < 0) {
-                answer_warn(answer, "fabric.query: cannot run %s: %s", argv ? argv[0] : task->config->fabric.query,
-                            strerror(-r));
+                answer_warn(answer, "fabric.query: cannot run %s: %s",
+                                argv ? argv[0] : task->config->fabric.query, strerror(-r));
                 return;
         }
 

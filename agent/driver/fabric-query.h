@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fabric.query: a site's program that tells which partition each GPU is in, one "UUID PARTITION NAME CLIQUE" line a GPU. */
+/* fabric.query: a site's program that tells which partition each GPU is in, one "UUID PARTITION NAME CLIQUE"
+ * line a GPU. */
 #pragma once
 
 #include "agent/driver/task.h"
@@ -14,6 +15,6 @@ typedef struct FabricLine {
 /* One line without its newline. 0 · -EINVAL. */
 int fabric_line_parse(const char *line, FabricLine *ret);
 
-/* Runs the program and adds what it says to the samples, the deadline being its own half of what the task has left. What
- * cannot be learned stays unknown, and the answer's warning says why. */
+/* Runs the program and adds what it says to the samples, the deadline being its own half of what the task
+ * has left. What cannot be learned stays unknown, and the answer's warning says why. */
 void fabric_query_run(const Task *task, Answer *answer);

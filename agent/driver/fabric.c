@@ -30,11 +30,12 @@ FabricHealth fabric_health_from_mask(uint32_t mask) {
         if (mask == 0)
                 return FABRIC_HEALTH_NOT_SUPPORTED;
         if (mask_is(mask, NVML_FABRIC_HEALTH_ROUTE_UNHEALTHY_SHIFT, NVML_FABRIC_HEALTH_TRUE) ||
-            mask_is(mask, NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT, NVML_FABRIC_HEALTH_TRUE) ||
-            mask_is(mask, NVML_FABRIC_HEALTH_PARTITION_SHIFT, NVML_FABRIC_HEALTH_FALSE) || config > NVML_FABRIC_CONFIG_NONE)
+                        mask_is(mask, NVML_FABRIC_HEALTH_ACCESS_TIMEOUT_SHIFT, NVML_FABRIC_HEALTH_TRUE) ||
+                        mask_is(mask, NVML_FABRIC_HEALTH_PARTITION_SHIFT, NVML_FABRIC_HEALTH_FALSE) ||
+                        config > NVML_FABRIC_CONFIG_NONE)
                 return FABRIC_HEALTH_UNHEALTHY;
         if (mask_is(mask, NVML_FABRIC_HEALTH_DEGRADED_BW_SHIFT, NVML_FABRIC_HEALTH_TRUE) ||
-            mask_is(mask, NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT, NVML_FABRIC_HEALTH_TRUE))
+                        mask_is(mask, NVML_FABRIC_HEALTH_ROUTE_RECOVERY_SHIFT, NVML_FABRIC_HEALTH_TRUE))
                 return FABRIC_HEALTH_LIMITED_CAPACITY;
         return FABRIC_HEALTH_HEALTHY;
 }
@@ -42,7 +43,7 @@ FabricHealth fabric_health_from_mask(uint32_t mask) {
 /* A driver that does not know a layout says so by one of these. */
 static bool is_too_new(NvmlReturn result) {
         return result == NVML_ARGUMENT_VERSION_MISMATCH || result == NVML_FUNCTION_NOT_FOUND ||
-               result == NVML_INVALID_ARGUMENT;
+                        result == NVML_INVALID_ARGUMENT;
 }
 
 static NvmlReturn info_get_versioned(const Nvml *nvml, NvmlDevice device, FabricInfo *info) {
@@ -57,8 +58,11 @@ static NvmlReturn info_get_versioned(const Nvml *nvml, NvmlDevice device, Fabric
         v3.version = NVML_FABRIC_INFO_V3_VERSION;
         result = nvml->nvmlDeviceGetGpuFabricInfoV(device, &v3);
         if (result == NVML_OK) {
-                *info = (FabricInfo) { .status = v3.status, .clique_id = v3.clique_id, .state = v3.state,
-                                       .health_mask = v3.health_mask, .health_summary = v3.health_summary };
+                *info = (FabricInfo){ .status = v3.status,
+                        .clique_id = v3.clique_id,
+                        .state = v3.state,
+                        .health_mask = v3.health_mask,
+                        .health_summary = v3.health_summary };
                 memcpy(info->cluster_uuid, v3.cluster_uuid, sizeof info->cluster_uuid);
         }
         if (!is_too_new(result))
@@ -68,8 +72,11 @@ static NvmlReturn info_get_versioned(const Nvml *nvml, NvmlDevice device, Fabric
         v2.version = NVML_FABRIC_INFO_V2_VERSION;
         result = nvml->nvmlDeviceGetGpuFabricInfoV(device, &v2);
         if (result == NVML_OK) {
-                *info = (FabricInfo) { .status = v2.status, .clique_id = v2.clique_id, .state = v2.state,
-                                       .health_mask = v2.health_mask, .health_summary = UNTOUCHED };
+                *info = (FabricInfo){ .status = v2.status,
+                        .clique_id = v2.clique_id,
+                        .state = v2.state,
+                        .health_mask = v2.health_mask,
+                        .health_summary = UNTOUCHED };
                 memcpy(info->cluster_uuid, v2.cluster_uuid, sizeof info->cluster_uuid);
         }
         return result;
@@ -86,8 +93,10 @@ static NvmlReturn info_get(const Nvml *nvml, NvmlDevice device, FabricInfo *info
         memset(&v1, UNTOUCHED, sizeof v1);
         result = nvml->nvmlDeviceGetGpuFabricInfo(device, &v1);
         if (result == NVML_OK) {
-                *info = (FabricInfo) { .status = v1.status, .clique_id = v1.clique_id, .state = v1.state,
-                                       .health_summary = UNTOUCHED };
+                *info = (FabricInfo){ .status = v1.status,
+                        .clique_id = v1.clique_id,
+                        .state = v1.state,
+                        .health_summary = UNTOUCHED };
                 memcpy(info->cluster_uuid, v1.cluster_uuid, sizeof info->cluster_uuid);
         }
         return result;
@@ -98,9 +107,9 @@ static void cluster_format(const uint8_t uuid[static 16], char *ret, size_t size
 
         if (memcmp(uuid, zero, sizeof zero) == 0)
                 return; /* no cluster: a tray whose NVLink ends at its own switches */
-        (void) snprintf(ret, size, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", uuid[0], uuid[1],
-                        uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11],
-                        uuid[12], uuid[13], uuid[14], uuid[15]);
+        (void) snprintf(ret, size, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                        uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5], uuid[6], uuid[7], uuid[8],
+                        uuid[9], uuid[10], uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]);
 }
 
 NvmlReturn fabric_read(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
@@ -114,8 +123,9 @@ NvmlReturn fabric_read(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
         sample->fabric_state = info.state;
         if (info.health_mask == UINT32_MAX)
                 info.health_mask = 0; /* untouched */
-        sample->fabric_health = info.health_summary < _FABRIC_HEALTH_MAX ? info.health_summary :
-                                                                           (uint32_t) fabric_health_from_mask(info.health_mask);
+        sample->fabric_health = info.health_summary < _FABRIC_HEALTH_MAX
+                        ? info.health_summary
+                        : (uint32_t) fabric_health_from_mask(info.health_mask);
         if (info.state != FABRIC_COMPLETED)
                 return result;
 

@@ -15,8 +15,8 @@
 #include "agent/driver/vendor.h"
 #include "agent/driver/walk.h"
 
-/* NVML's list may grow between the question how long it is and the answer; and a layout that was longer once must not
- * write past its end. */
+/* NVML's list may grow between the question how long it is and the answer; and a layout that was longer once
+ * must not write past its end. */
 #define LIST_SLACK 32
 #define LIST_TRIES 4
 
@@ -49,7 +49,7 @@ static int search_add(Search *search, const char *uuid, pid_t pid, uint64_t used
                 search->room = room;
         }
 
-        search->holders[search->n] = (GpuHolder) { .pid = pid, .used_bytes = used_bytes };
+        search->holders[search->n] = (GpuHolder){ .pid = pid, .used_bytes = used_bytes };
         memcpy(search->holders[search->n].uuid, uuid, GPU_UUID_SIZE);
         search->n++;
         return 0;
@@ -75,7 +75,7 @@ static int search_from_table(Search *search) {
                 for (size_t i = 0; i < table->n; i++)
                         search_add_gpu(search, table->entries[i].uuid, table->entries[i].minor);
 
-        STRV_FOREACH(uuid, search->task->uuids) {
+        STRV_FOREACH (uuid, search->task->uuids) {
                 const GpuEntry *entry = table_find(table, *uuid);
 
                 if (!entry)
@@ -85,7 +85,8 @@ static int search_from_table(Search *search) {
         return search->n_gpus > 0;
 }
 
-/* Asks NVML which GPUs there are. 0 · -ENODEV one that was asked for is not there, which the answer says · -errno. */
+/* Asks NVML which GPUs there are. 0 · -ENODEV one that was asked for is not there, which the answer says ·
+ * -errno. */
 static int search_from_nvml(Search *search, const Nvml *nvml, Answer *answer) {
         char *const *uuids = search->task->uuids;
         unsigned count = 0;
@@ -104,7 +105,7 @@ static int search_from_nvml(Search *search, const Nvml *nvml, Answer *answer) {
 
                 gpu_sample_init(&sample);
                 if (nvml->nvmlDeviceGetHandleByIndex_v2(i, &device) != NVML_OK || !device ||
-                    device_read_identity(nvml, device, &sample) < 0)
+                                device_read_identity(nvml, device, &sample) < 0)
                         continue;
                 if (!uuids || !*uuids || strv_contains(uuids, sample.uuid))
                         search_add_gpu(search, sample.uuid, sample.minor);
@@ -162,8 +163,8 @@ static int search_lists(Search *search, const Nvml *nvml) {
                 NvmlDevice device = NULL;
                 NvmlReturn result;
 
-                result = entry ? nvml->nvmlDeviceGetHandleByPciBusId_v2(entry->bus_id, &device) :
-                                 nvml->nvmlDeviceGetHandleByUUID(uuid, &device);
+                result = entry ? nvml->nvmlDeviceGetHandleByPciBusId_v2(entry->bus_id, &device)
+                               : nvml->nvmlDeviceGetHandleByUUID(uuid, &device);
                 if (result != NVML_OK || !device)
                         continue; /* the walk does not need it */
                 for (size_t k = 0; k < ELEMENTSOF(lists); k++) {
@@ -227,8 +228,9 @@ static void search_describe(Search *search) {
         for (size_t i = 0; i < search->n; i++) {
                 GpuHolder holder = search->holders[i];
 
-                if (holder.pid <= 0 || holder.pid == gone || holder.pid == getpid() || holder.pid == getppid() ||
-                    (last && last->pid == holder.pid && streq(last->uuid, holder.uuid)))
+                if (holder.pid <= 0 || holder.pid == gone || holder.pid == getpid() ||
+                                holder.pid == getppid() ||
+                                (last && last->pid == holder.pid && streq(last->uuid, holder.uuid)))
                         continue;
                 if (last && last->pid == holder.pid) {
                         GpuHolder same = *last;
@@ -278,7 +280,8 @@ static int search_name_users(Search *search) {
         return 0; /* a look-up that hangs may still use the array: it goes with the process */
 }
 
-/* Which GPUs, and what NVML lists on them. 0 · -errno, and the answer says what is wrong if it is not the memory. */
+/* Which GPUs, and what NVML lists on them. 0 · -errno, and the answer says what is wrong if it is not the
+ * memory. */
 static int search_ask_nvml(Search *search, Answer *answer) {
         CLEANUP(nvml_free_ptr) Nvml *nvml = NULL;
         int r, known;
@@ -311,8 +314,8 @@ void holders_run(const Task *task, Answer *answer) {
 
         r = search_ask_nvml(&search, answer);
         if (r >= 0)
-                r = walk_processes(search.gpus, search.n_gpus, task->config->driver.devices, except, ELEMENTSOF(except),
-                                   on_found, &search);
+                r = walk_processes(search.gpus, search.n_gpus, task->config->driver.devices, except,
+                                ELEMENTSOF(except), on_found, &search);
         if (r >= 0) {
                 search_describe(&search);
                 r = search_name_users(&search);

@@ -48,18 +48,12 @@ static int arguments_parse(int argc, char *argv[], Arguments *ret) {
         };
         int option;
 
-        *ret = (Arguments) { .runtime_directory = "/run/gpuagent-driver" };
+        *ret = (Arguments){ .runtime_directory = "/run/gpuagent-driver" };
         while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0)
                 switch (option) {
-                case 'c':
-                        ret->config = optarg;
-                        break;
-                case 'r':
-                        ret->runtime_directory = optarg;
-                        break;
-                case 'V':
-                        (void) puts("gpuagent-driver " VERSION);
-                        return 0;
+                case 'c': ret->config = optarg; break;
+                case 'r': ret->runtime_directory = optarg; break;
+                case 'V': (void) puts("gpuagent-driver " VERSION); return 0;
                 case 'h':
                         (void) puts("gpuagent-driver [OPTION…]\n\n"
                                     "The driver service of gpuagentd. It is started by its socket.\n\n"
@@ -69,8 +63,7 @@ static int arguments_parse(int argc, char *argv[], Arguments *ret) {
                                     "      --version                the version\n"
                                     "  -h, --help                   this text");
                         return 0;
-                default:
-                        return -EINVAL;
+                default: return -EINVAL;
                 }
 
         if (optind < argc) {
@@ -119,7 +112,9 @@ static int listen_take(int *ret_fd) {
         if (n < 0)
                 return log_errno(n, "Cannot take over the socket");
         if (n != 1 || sd_is_socket_unix(SD_LISTEN_FDS_START, SOCK_STREAM, 1, NULL, 0) <= 0) {
-                log_message(LOG_ERR, "Start gpuagent-driver by gpuagent-driver.socket: it needs one listening socket");
+                log_message(LOG_ERR,
+                                "Start gpuagent-driver by gpuagent-driver.socket: it needs one listening "
+                                "socket");
                 return -EINVAL;
         }
 

@@ -6,10 +6,10 @@
 _Static_assert(GPU_LINKS_MAX >= NVML_LINKS_MAX, "room for every link");
 
 #define ALL_LINKS UINT32_MAX
-#define KIB 1024U
+#define KIB       1024U
 
 static void field_init(NvmlFieldValue *field, uint32_t id, uint32_t scope) {
-        *field = (NvmlFieldValue) {
+        *field = (NvmlFieldValue){
                 .field_id = id,
                 .scope_id = scope,
                 .value_type = UINT32_MAX,
@@ -55,7 +55,8 @@ static NvmlReturn read_bytes(const Nvml *nvml, NvmlDevice device, GpuSample *sam
         result = nvml->nvmlDeviceGetFieldValues(device, 2, fields);
         if (result == NVML_GPU_IS_LOST)
                 return result;
-        if (result != NVML_OK || device_field_number(&fields[0], &tx) < 0 || device_field_number(&fields[1], &rx) < 0)
+        if (result != NVML_OK || device_field_number(&fields[0], &tx) < 0 ||
+                        device_field_number(&fields[1], &rx) < 0)
                 return read_link_bytes(nvml, device, sample);
 
         sample->nvlink_tx_bytes = tx * KIB;
@@ -73,17 +74,17 @@ NvmlReturn nvlink_read(const Nvml *nvml, NvmlDevice device, GpuSample *sample) {
                 result = nvml->nvmlDeviceGetNvLinkState(device, i, &active);
                 if (result == NVML_GPU_IS_LOST)
                         return result;
-                if (result == NVML_INVALID_ARGUMENT || result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND ||
-                    (result == NVML_OK && active == -1))
+                if (result == NVML_INVALID_ARGUMENT || result == NVML_NOT_SUPPORTED ||
+                                result == NVML_FUNCTION_NOT_FOUND || (result == NVML_OK && active == -1))
                         break; /* there are no more, or the driver does not say */
 
-                *link = (GpuLink) { .link = i, .active = result == NVML_OK && active == 1 };
+                *link = (GpuLink){ .link = i, .active = result == NVML_OK && active == 1 };
                 sample->n_links++;
                 if (!link->active)
                         continue;
                 sample->n_links_active++;
                 if (nvml->nvmlDeviceGetNvLinkRemotePciInfo_v2 &&
-                    nvml->nvmlDeviceGetNvLinkRemotePciInfo_v2(device, i, &pci) == NVML_OK) {
+                                nvml->nvmlDeviceGetNvLinkRemotePciInfo_v2(device, i, &pci) == NVML_OK) {
                         pci.bus_id[sizeof pci.bus_id - 1] = '\0';
                         (void) bus_id_parse(pci.bus_id, link->remote); /* a switch may have none */
                 }

@@ -80,8 +80,8 @@ int nvml_load(const char *root, const char *library, Nvml **ret, char **ret_mess
         }
 
 #define NVML_FIND(name, arguments) symbol_find(nvml->library, #name, &nvml->name);
-#define NVML_NEED(name, arguments)                                                                               \
-        if (!nvml->name)                                                                                         \
+#define NVML_NEED(name, arguments) \
+        if (!nvml->name)           \
                 missing = missing ?: #name;
         NVML_REQUIRED_FUNCTIONS(NVML_FIND)
         NVML_OPTIONAL_FUNCTIONS(NVML_FIND)

@@ -5,7 +5,7 @@
 #include "agent/base/cleanup.h"
 #include "agent/driver/nvml-abi.h"
 
-#define NVML_DECLARE(name, arguments) NvmlReturn (*name) arguments;
+#define NVML_DECLARE(name, arguments) NvmlReturn(*name) arguments;
 
 /* The optional functions are NULL where the library has none. */
 typedef struct Nvml {
@@ -15,9 +15,9 @@ typedef struct Nvml {
         NVML_OPTIONAL_FUNCTIONS(NVML_DECLARE)
 } Nvml;
 
-/* Loads the library, which is a path, or a name that is looked for as programs look for libraries, below `root` where that
- * is not "/". 0 · -ENOENT it is not there · -ENOSYS it lacks a function that we need · -ENOMEM. *ret_message (to be freed)
- * says what the loader said, and may be NULL. */
+/* Loads the library, which is a path, or a name that is looked for as programs look for libraries, below
+ * `root` where that is not "/". 0 · -ENOENT it is not there · -ENOSYS it lacks a function that we need ·
+ * -ENOMEM. *ret_message (to be freed) says what the loader said, and may be NULL. */
 int nvml_load(const char *root, const char *library, Nvml **ret, char **ret_message);
 
 /* Ends the session, if nvmlInit_v2 was called, and unloads. */

@@ -12,9 +12,9 @@
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
 
-#define CGROUP_MAX (64U << 10)
+#define CGROUP_MAX      (64U << 10)
 #define ENVIRONMENT_MAX (2U << 20)
-#define DEPTH_MAX 32
+#define DEPTH_MAX       32
 
 /* A UID in a cgroup's name: 8-4-4-4-12, with _ for - under the systemd driver. */
 #define POD_UID_LENGTH 36
@@ -28,8 +28,8 @@ static const char* endswith(const char *s, const char *suffix) {
         return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
 }
 
-/* "/system.slice/slurmstepd.scope/job_27/step_0", "/system.slice/n1_slurmstepd.scope/…" (v2), "/slurm_n1/uid_1000/job_27/…"
- * (v1), and in 26.05 a SLUID in the place of job_27. */
+/* "/system.slice/slurmstepd.scope/job_27/step_0", "/system.slice/n1_slurmstepd.scope/…" (v2),
+ * "/slurm_n1/uid_1000/job_27/…" (v1), and in 26.05 a SLUID in the place of job_27. */
 static bool find_job(char *const *parts, size_t n, char *ret, size_t size) {
         bool slurm = false;
 
@@ -41,18 +41,19 @@ static bool find_job(char *const *parts, size_t n, char *ret, size_t size) {
                         (void) snprintf(ret, size, "job %u", number);
                         return true;
                 }
-                if (slurm && i + 1 < n && startswith(parts[i + 1], "step_") && strlen(parts[i]) == SLUID_LENGTH &&
-                    parts[i][0] == 's') {
+                if (slurm && i + 1 < n && startswith(parts[i + 1], "step_") &&
+                                strlen(parts[i]) == SLUID_LENGTH && parts[i][0] == 's') {
                         (void) snprintf(ret, size, "job %s", parts[i]);
                         return true;
                 }
                 slurm = slurm || endswith(parts[i], "slurmstepd.scope") || streq(parts[i], "slurm") ||
-                        startswith(parts[i], "slurm_");
+                                startswith(parts[i], "slurm_");
         }
         return false;
 }
 
-/* "/kubepods/burstable/pod<uid>/…", "/kubepods.slice/…/kubepods-burstable-pod<uid>.slice/…" and the like below kubelet's. */
+/* "/kubepods/burstable/pod<uid>/…", "/kubepods.slice/…/kubepods-burstable-pod<uid>.slice/…" and the like
+ * below kubelet's. */
 static bool find_pod(char *const *parts, size_t n, char *ret, size_t size) {
         bool kubepods = false;
 
@@ -118,7 +119,8 @@ void owner_from_cgroup(const char *text, char *ret, size_t size) {
 
         ret[0] = '\0';
         while (copy && (line = strsep(&rest, "\n"))) {
-                char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+                char *controllers = strchr(line, ':'),
+                     *path = controllers ? strchr(controllers + 1, ':') : NULL;
                 char found[96] = "";
                 bool systemd;
 
@@ -128,7 +130,8 @@ void owner_from_cgroup(const char *text, char *ret, size_t size) {
                 systemd = streq(controllers, ":") || streq(controllers, ":name=systemd");
                 owner_from_path(path, systemd, found, sizeof found);
 
-                /* A job or pod may stand in one hierarchy of several, and tells more than the unit in another. */
+                /* A job or pod may stand in one hierarchy of several, and tells more than the unit in
+                 * another. */
                 if (found[0] && (ret[0] == '\0' || startswith(found, "job ") || startswith(found, "pod ")))
                         (void) snprintf(ret, size, "%s", found);
                 if (startswith(ret, "job ") || startswith(ret, "pod "))
@@ -159,8 +162,8 @@ void owner_from_environment(const char *environment, size_t n, uid_t uid, char *
         uint32_t id, owner;
 
         ret[0] = '\0';
-        if (job && job_uid && parse_u32(job, UINT32_MAX, &id) >= 0 && parse_u32(job_uid, UINT32_MAX, &owner) >= 0 &&
-            owner == uid)
+        if (job && job_uid && parse_u32(job, UINT32_MAX, &id) >= 0 &&
+                        parse_u32(job_uid, UINT32_MAX, &owner) >= 0 && owner == uid)
                 (void) snprintf(ret, size, "job %u", id);
 }
 

@@ -23,8 +23,8 @@ static void sample_from_entry(GpuSample *sample, const GpuEntry *entry) {
         sample->minor = entry->minor;
 }
 
-/* Reads a GPU that is where the table has it. 0, or an error that is in the sample · -ESTALE another GPU is there now, or
- * none. */
+/* Reads a GPU that is where the table has it. 0, or an error that is in the sample · -ESTALE another GPU is
+ * there now, or none. */
 static int probe_known(Probe *probe, const GpuEntry *entry, GpuSample *sample) {
         const Nvml *nvml = probe->nvml;
         NvmlDevice device = NULL;
@@ -95,14 +95,15 @@ static bool probe_has(const Probe *probe, const char *uuid) {
         return false;
 }
 
-/* A GPU that no longer says who it is: by its bus id or, if it does not say that either, its index, it is one of those that
- * a former probe saw and this one did not. NULL if it is none. */
+/* A GPU that no longer says who it is: by its bus id or, if it does not say that either, its index, it is
+ * one of those that a former probe saw and this one did not. NULL if it is none. */
 static const GpuEntry* probe_recognise(const Probe *probe, const GpuSample *sample) {
         const GpuTable *table = probe->task->table;
 
         for (size_t i = 0; i < table->n; i++) {
                 const GpuEntry *entry = &table->entries[i];
-                bool same = sample->bus_id[0] ? streq(sample->bus_id, entry->bus_id) : sample->index == entry->index;
+                bool same = sample->bus_id[0] ? streq(sample->bus_id, entry->bus_id)
+                                              : sample->index == entry->index;
 
                 if (same && !probe_has(probe, entry->uuid))
                         return entry;
@@ -110,7 +111,8 @@ static const GpuEntry* probe_recognise(const Probe *probe, const GpuSample *samp
         return NULL;
 }
 
-/* Names those that did not answer and were recognised. The others are dropped: nobody could call them by a name. */
+/* Names those that did not answer and were recognised. The others are dropped: nobody could call them by a
+ * name. */
 static void probe_name_silent(Probe *probe, Answer *answer) {
         size_t n = 0;
 
@@ -121,8 +123,8 @@ static void probe_name_silent(Probe *probe, Answer *answer) {
                 if (sample->uuid[0] == '\0') {
                         entry = probe_recognise(probe, sample);
                         if (!entry) {
-                                answer_warn(answer, "GPU %u does not answer, and was never seen before: %s", sample->index,
-                                            sample->error);
+                                answer_warn(answer, "GPU %u does not answer, and was never seen before: %s",
+                                                sample->index, sample->error);
                                 continue;
                         }
                         sample_from_entry(sample, entry);
@@ -169,7 +171,8 @@ static int compare_uuid(const void *uuid, const void *pointer) {
         return strcmp(uuid, (*(const GpuSample *const *) pointer)->uuid);
 }
 
-/* Brings those that were asked for to the front. 0 · -ENODEV one is not there, which the answer says · -ENOMEM. */
+/* Brings those that were asked for to the front. 0 · -ENODEV one is not there, which the answer says ·
+ * -ENOMEM. */
 static int probe_sort(Probe *probe, Answer *answer) {
         CLEANUP(free_ptr) const GpuSample **pointers = NULL;
         CLEANUP(free_ptr) GpuSample *sorted = NULL;
@@ -185,7 +188,7 @@ static int probe_sort(Probe *probe, Answer *answer) {
                 pointers[i] = &probe->samples[i];
         qsort(pointers, probe->n, sizeof *pointers, compare_pointers);
 
-        STRV_FOREACH(uuid, probe->task->uuids) {
+        STRV_FOREACH (uuid, probe->task->uuids) {
                 const GpuSample **found = bsearch(*uuid, pointers, probe->n, sizeof *pointers, compare_uuid);
 
                 if (!found) {

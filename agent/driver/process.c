@@ -28,8 +28,10 @@ int process_stat_parse(const char *text, ProcessStat *ret) {
         memcpy(stat.command, open + 1, n);
 
         /* Field 3 is the state, field 22 the start time. */
-        if (sscanf(close + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-                   &stat.state, &stat.start_time) != 2)
+        if (sscanf(close + 1,
+                            " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                            "%" SCNu64,
+                            &stat.state, &stat.start_time) != 2)
                 return -EINVAL;
 
         *ret = stat;
@@ -86,7 +88,7 @@ int process_id_read(pid_t pid, ProcessId *ret) {
         r = process_stat_read(pid, &stat);
         if (r < 0)
                 return r;
-        *ret = (ProcessId) { .pid = pid, .start_time = stat.start_time };
+        *ret = (ProcessId){ .pid = pid, .start_time = stat.start_time };
         return 0;
 }
 
@@ -107,7 +109,7 @@ int process_open(const ProcessId *id, int *ret_fd) {
         if (now.start_time != id->start_time)
                 return -ESRCH;
 
-        poll_fd = (struct pollfd) { .fd = fd, .events = POLLIN };
+        poll_fd = (struct pollfd){ .fd = fd, .events = POLLIN };
         if (poll(&poll_fd, 1, 0) > 0)
                 return -ESRCH; /* a zombie: it holds nothing any more */
 

@@ -14,7 +14,7 @@ typedef struct ProcessId {
 
 /* What /proc/PID/stat says, as far as we want to know. */
 typedef struct ProcessStat {
-        char command[32]; /* raw bytes, as the process calls itself; 16 in the kernel, more for kernel threads */
+        char command[32]; /* raw bytes, as the process calls itself */
         char state;       /* 'R', 'S', 'D', 'Z' … */
         uint64_t start_time;
 } ProcessStat;

@@ -15,13 +15,14 @@
 
 /* What a child's ends are. */
 typedef struct Ends {
-        int go_fd;     /* a byte comes when the program was recorded */
+        int go_fd; /* a byte comes when the program was recorded */
         int output_fd;
-        int error_fd;  /* the errno of a failed exec; closed by a good one */
+        int error_fd; /* the errno of a failed exec; closed by a good one */
 } Ends;
 
 static _Noreturn void exec_program(const char *root, char *const *argv, const Ends *ends) {
-        static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
+        static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                    locale[] = "LC_ALL=C";
         static char *environment[] = { path, locale, NULL };
         int error, null_fd;
         char go;
@@ -34,7 +35,7 @@ static _Noreturn void exec_program(const char *root, char *const *argv, const En
         if (null_fd >= 0)
                 (void) dup2(null_fd, STDIN_FILENO);
         if (dup2(ends->output_fd, STDOUT_FILENO) >= 0 && dup2(ends->output_fd, STDERR_FILENO) >= 0 &&
-            (streq(root, "/") || (chroot(root) >= 0 && chdir("/") >= 0))) {
+                        (streq(root, "/") || (chroot(root) >= 0 && chdir("/") >= 0))) {
                 /* execvpe looks into this process's own PATH. */
                 (void) putenv(path);
                 (void) execvpe(argv[0], argv, environment);
@@ -106,7 +107,8 @@ static int process_wait(const ProcessId *id, usec_t deadline_usec, int *ret_stat
         return waitpid(id->pid, ret_status, 0) < 0 ? -errno : 0;
 }
 
-/* The whole group: a query may be a script. If the driver does not let it go, the service sees it in the record. */
+/* The whole group: a query may be a script. If the driver does not let it go, the service sees it in the
+ * record. */
 static void program_kill(const ProcessId *id) {
         int status;
 
@@ -116,7 +118,8 @@ static void program_kill(const ProcessId *id) {
 }
 
 /* Follows a program that was let go. */
-static int program_follow(const ProcessId *id, int output_fd, int error_fd, usec_t deadline_usec, ProgramResult *ret) {
+static int program_follow(
+                const ProcessId *id, int output_fd, int error_fd, usec_t deadline_usec, ProgramResult *ret) {
         CLEANUP(free_ptr) char *output = NULL;
         int r, error, status;
 
@@ -135,9 +138,11 @@ static int program_follow(const ProcessId *id, int output_fd, int error_fd, usec
         return 0;
 }
 
-int program_run(const Task *task, const char *root, char *const *argv, usec_t deadline_usec, ProgramResult *ret) {
-        CLEANUP(fd_close) int go_read = -1, go_write = -1, output_read = -1, output_write = -1, error_read = -1,
-                              error_write = -1;
+int program_run(const Task *task, const char *root, char *const *argv, usec_t deadline_usec,
+                ProgramResult *ret) {
+        CLEANUP(fd_close)
+        int go_read = -1, go_write = -1, output_read = -1, output_write = -1, error_read = -1,
+            error_write = -1;
         ProcessId id = {};
         int fds[2], r;
 
@@ -156,7 +161,7 @@ int program_run(const Task *task, const char *root, char *const *argv, usec_t de
                 return -errno;
         if (id.pid == 0) {
                 fd_close(&go_write); /* else its own end would keep it waiting when we die */
-                exec_program(root, argv, &(Ends) { go_read, output_write, error_write });
+                exec_program(root, argv, &(Ends){ go_read, output_write, error_write });
         }
         (void) setpgid(id.pid, id.pid); /* on both sides, so that it is done whoever is first */
         fd_close(&output_write);

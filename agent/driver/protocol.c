@@ -25,9 +25,11 @@ typedef struct Field {
         size_t size; /* of the member, with a string's NUL */
 } Field;
 
-#define FIELD(Struct, t, member, r)                                                                              \
-        { .name = #member, .type = (t), .rule = (r), .offset = offsetof(Struct, member),                         \
-          .size = sizeof(((Struct *) NULL)->member) }
+#define FIELD(Struct, t, member, r)                                                            \
+        {                                                                                      \
+                .name = #member, .type = (t), .rule = (r), .offset = offsetof(Struct, member), \
+                .size = sizeof(((Struct *) NULL)->member)                                      \
+        }
 
 static const Field sample_fields[] = {
         FIELD(GpuSample, 's', uuid, FIELD_UUID),
@@ -85,8 +87,8 @@ static const Field holder_fields[] = {
         FIELD(GpuHolder, 't', used_bytes, FIELD_ANY),
 };
 
-#define LINK_SIGNATURE "ubs"
-#define RESET_SIGNATURE "sus"
+#define LINK_SIGNATURE   "ubs"
+#define RESET_SIGNATURE  "sus"
 #define HOLDER_SIGNATURE "sutussst"
 
 _Static_assert(ELEMENTSOF(sample_fields) <= 64, "one bit a field in sample_read()");
@@ -107,12 +109,9 @@ static int field_check(const Field *field, const void *item) {
         uint32_t verdict;
 
         switch (field->rule) {
-        case FIELD_ANY:
-                return 0;
-        case FIELD_UUID:
-                return gpu_uuid_parse(place, uuid) < 0 || !streq(uuid, place) ? -EBADMSG : 0;
-        case FIELD_BUS_ID:
-                return *place && bus_id_parse(place, bus_id) < 0 ? -EBADMSG : 0;
+        case FIELD_ANY: return 0;
+        case FIELD_UUID: return gpu_uuid_parse(place, uuid) < 0 || !streq(uuid, place) ? -EBADMSG : 0;
+        case FIELD_BUS_ID: return *place && bus_id_parse(place, bus_id) < 0 ? -EBADMSG : 0;
         case FIELD_VERDICT:
                 memcpy(&verdict, place, sizeof verdict);
                 return verdict >= _RESET_VERDICT_MAX ? -EBADMSG : 0;
@@ -164,7 +163,7 @@ static int field_read(sd_bus_message *msg, const Field *field, void *item) {
 }
 
 static int struct_append(sd_bus_message *msg, const char *signature, const Field *fields, size_t n_fields,
-                         const void *item) {
+                const void *item) {
         int r;
 
         r = sd_bus_message_open_container(msg, 'r', signature);
@@ -174,7 +173,8 @@ static int struct_append(sd_bus_message *msg, const char *signature, const Field
 }
 
 /* 1 · 0 at the end of the array · -EBADMSG. */
-static int struct_read(sd_bus_message *msg, const char *signature, const Field *fields, size_t n_fields, void *item) {
+static int struct_read(sd_bus_message *msg, const char *signature, const Field *fields, size_t n_fields,
+                void *item) {
         int r;
 
         r = sd_bus_message_enter_container(msg, 'r', signature);
@@ -208,7 +208,7 @@ static int array_grow(void **items, size_t n, size_t *room, size_t size, size_t 
 }
 
 static int array_append(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                        size_t n_fields, const void *items, size_t size, size_t n) {
+                size_t n_fields, const void *items, size_t size, size_t n) {
         int r;
 
         r = sd_bus_message_open_container(msg, 'a', type);
@@ -218,7 +218,7 @@ static int array_append(sd_bus_message *msg, const char *type, const char *signa
 }
 
 static int array_read(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                      size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n) {
+                size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *items = NULL;
         size_t n = 0, room = 0;
         int r;
@@ -262,8 +262,8 @@ static int links_append(sd_bus_message *msg, const GpuSample *sample) {
         if (r >= 0)
                 r = sd_bus_message_open_container(msg, 'v', "a(" LINK_SIGNATURE ")");
         if (r >= 0)
-                r = array_append(msg, "(" LINK_SIGNATURE ")", LINK_SIGNATURE, link_fields, ELEMENTSOF(link_fields),
-                                 sample->links, sizeof(GpuLink), sample->n_links);
+                r = array_append(msg, "(" LINK_SIGNATURE ")", LINK_SIGNATURE, link_fields,
+                                ELEMENTSOF(link_fields), sample->links, sizeof(GpuLink), sample->n_links);
         if (r >= 0)
                 r = sd_bus_message_close_container(msg);
         return r < 0 ? r : sd_bus_message_close_container(msg);
@@ -285,7 +285,7 @@ static int links_read(sd_bus_message *msg, GpuSample *sample) {
         if (r <= 0)
                 return read_error(r);
         r = array_read(msg, "(" LINK_SIGNATURE ")", LINK_SIGNATURE, link_fields, ELEMENTSOF(link_fields),
-                       sizeof(GpuLink), GPU_LINKS_MAX, &links, &n);
+                        sizeof(GpuLink), GPU_LINKS_MAX, &links, &n);
         if (r < 0)
                 return r;
         if (n > GPU_LINKS_MAX)
@@ -310,7 +310,7 @@ static int sample_append(sd_bus_message *msg, const GpuSample *sample) {
                 if (r >= 0)
                         r = sd_bus_message_append(msg, "s", field->name);
                 if (r >= 0)
-                        r = sd_bus_message_open_container(msg, 'v', (const char[]) { field->type, '\0' });
+                        r = sd_bus_message_open_container(msg, 'v', (const char[]){ field->type, '\0' });
                 if (r >= 0)
                         r = field_append(msg, field, sample);
                 if (r >= 0)
@@ -339,7 +339,7 @@ static int sample_read_value(sd_bus_message *msg, const char *key, uint64_t *see
                         return -EBADMSG;
                 *seen |= UINT64_C(1) << i;
 
-                r = sd_bus_message_enter_container(msg, 'v', (const char[]) { field->type, '\0' });
+                r = sd_bus_message_enter_container(msg, 'v', (const char[]){ field->type, '\0' });
                 if (r <= 0)
                         return read_error(r);
                 r = field_read(msg, field, sample);
@@ -394,7 +394,8 @@ int protocol_append_request(sd_bus_message *msg, char *const *uuids, usec_t time
         return r < 0 ? r : sd_bus_message_append_basic(msg, 't', &timeout_usec);
 }
 
-int protocol_append_probe(sd_bus_message *msg, const char *driver_version, const GpuSample *samples, size_t n) {
+int protocol_append_probe(
+                sd_bus_message *msg, const char *driver_version, const GpuSample *samples, size_t n) {
         int r;
 
         r = sd_bus_message_append(msg, "s", driver_version);
@@ -406,17 +407,17 @@ int protocol_append_probe(sd_bus_message *msg, const char *driver_version, const
 }
 
 int protocol_append_resets(sd_bus_message *msg, const GpuReset *resets, size_t n) {
-        return array_append(msg, "(" RESET_SIGNATURE ")", RESET_SIGNATURE, reset_fields, ELEMENTSOF(reset_fields), resets,
-                            sizeof *resets, n);
+        return array_append(msg, "(" RESET_SIGNATURE ")", RESET_SIGNATURE, reset_fields,
+                        ELEMENTSOF(reset_fields), resets, sizeof *resets, n);
 }
 
 int protocol_append_holders(sd_bus_message *msg, const GpuHolder *holders, size_t n) {
-        return array_append(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields, ELEMENTSOF(holder_fields),
-                            holders, sizeof *holders, n);
+        return array_append(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields,
+                        ELEMENTSOF(holder_fields), holders, sizeof *holders, n);
 }
 
-int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE], GpuSample **ret,
-                        size_t *ret_n) {
+int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE],
+                GpuSample **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *samples = NULL;
         size_t n = 0, room = 0;
         const char *version;
@@ -456,7 +457,7 @@ int protocol_read_resets(sd_bus_message *msg, GpuReset **ret, size_t *ret_n) {
         int r;
 
         r = array_read(msg, "(" RESET_SIGNATURE ")", RESET_SIGNATURE, reset_fields, ELEMENTSOF(reset_fields),
-                       sizeof(GpuReset), PROTOCOL_GPUS_MAX, &items, ret_n);
+                        sizeof(GpuReset), PROTOCOL_GPUS_MAX, &items, ret_n);
         if (r >= 0)
                 *ret = items;
         return r;
@@ -466,8 +467,8 @@ int protocol_read_holders(sd_bus_message *msg, GpuHolder **ret, size_t *ret_n) {
         void *items;
         int r;
 
-        r = array_read(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields, ELEMENTSOF(holder_fields),
-                       sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX, &items, ret_n);
+        r = array_read(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields,
+                        ELEMENTSOF(holder_fields), sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX, &items, ret_n);
         if (r >= 0)
                 *ret = items;
         return r;
@@ -484,8 +485,10 @@ static int item_clean(const Field *fields, size_t n_fields, void *item) {
                         for (char *c = place; *c; c++)
                                 if (*c < ' ' || *c > '~')
                                         *c = '?';
-                } else if (field->type == 'b')
-                        *place = *place != 0; /* as a char: a bool that is neither 0 nor 1 must not be read as one */
+                } else if (field->type == 'b') {
+                        /* As a char: a bool that is neither 0 nor 1 must not be read as one. */
+                        *place = *place != 0;
+                }
 
                 r = field_check(field, item);
                 if (r < 0)
@@ -505,7 +508,8 @@ int protocol_clean_samples(GpuSample *samples, size_t n) {
                 if (sample->n_links > GPU_LINKS_MAX)
                         return -EBADMSG;
                 for (size_t k = 0; k < sample->n_links; k++)
-                        (void) item_clean(link_fields, ELEMENTSOF(link_fields), &sample->links[k]); /* no rules there */
+                        (void) item_clean(link_fields, ELEMENTSOF(link_fields),
+                                        &sample->links[k]); /* no rules there */
                 links_count(sample);
         }
         return 0;

@@ -18,8 +18,9 @@ int record_write(const char *path, const Record *record) {
         char text[RECORD_MAX];
         int n;
 
-        n = snprintf(text, sizeof text, "deadline %" PRIu64 " %s\nprocess %d %" PRIu64 "\n", record->deadline_usec,
-                     task_kind_to_string(record->kind), (int) record->processes[0].pid, record->processes[0].start_time);
+        n = snprintf(text, sizeof text, "deadline %" PRIu64 " %s\nprocess %d %" PRIu64 "\n",
+                        record->deadline_usec, task_kind_to_string(record->kind),
+                        (int) record->processes[0].pid, record->processes[0].start_time);
         return file_write_atomic(path, text, (size_t) n, 0600);
 }
 
@@ -53,10 +54,10 @@ static int line_parse(char *line, Record *record) {
         }
 
         if (!streq(word, "process") || parse_u32(number, INT32_MAX, &pid) < 0 || pid < 2 ||
-            parse_u64(line, UINT64_MAX, &value) < 0)
+                        parse_u64(line, UINT64_MAX, &value) < 0)
                 return -EBADMSG;
         if (record->n_processes < RECORD_PROCESSES_MAX) {
-                *id = (ProcessId) { .pid = (pid_t) pid, .start_time = value };
+                *id = (ProcessId){ .pid = (pid_t) pid, .start_time = value };
                 record->n_processes++;
         }
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The file RUNTIME/worker: which processes are at work in the vendor's driver for us. It is written before they start and
- * kept until they are gone, so that a service that was killed and started again knows what still runs, or hangs. */
+/* The file RUNTIME/worker: which processes are at work in the vendor's driver for us. It is written before
+ * they start and kept until they are gone, so that a service that was killed and started again knows what
+ * still runs, or hangs. */
 #pragma once
 
 #include "agent/base/clock.h"
@@ -13,7 +14,8 @@
 typedef struct Record {
         TaskKind kind;
         usec_t deadline_usec;
-        ProcessId processes[RECORD_PROCESSES_MAX]; /* the worker first; each leads a process group of its own */
+        ProcessId processes
+                        [RECORD_PROCESSES_MAX]; /* the worker first; each leads a process group of its own */
         size_t n_processes;
 } Record;
 

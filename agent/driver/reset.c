@@ -24,7 +24,8 @@ static void reset_done(Reset *reset) {
         free(reset->resets);
 }
 
-static void reset_set(Reset *reset, size_t i, ResetVerdict verdict, const char *format, ...) PRINTF_FORMAT(4, 5);
+static void reset_set(Reset *reset, size_t i, ResetVerdict verdict, const char *format, ...)
+                PRINTF_FORMAT(4, 5);
 
 static void reset_set(Reset *reset, size_t i, ResetVerdict verdict, const char *format, ...) {
         char detail[512];
@@ -118,15 +119,9 @@ static int reset_list(const Reset *reset, char **ret) {
                         (void) fputc(',', stream);
                 any = true;
                 switch ((ResetId) reset->task->config->driver.reset_id) {
-                case RESET_ID_BUS_ID:
-                        (void) fputs(gpu->bus_id, stream);
-                        break;
-                case RESET_ID_UUID:
-                        (void) fputs(gpu->uuid, stream);
-                        break;
-                case RESET_ID_INDEX:
-                        (void) fprintf(stream, "%u", gpu->index);
-                        break;
+                case RESET_ID_BUS_ID: (void) fputs(gpu->bus_id, stream); break;
+                case RESET_ID_UUID: (void) fputs(gpu->uuid, stream); break;
+                case RESET_ID_INDEX: (void) fprintf(stream, "%u", gpu->index); break;
                 }
         }
         if (fclose(stream) != 0)
@@ -156,7 +151,7 @@ static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
 
         /* Drivers before 570 have no recovery action. */
         if (result != NVML_OK && result != NVML_NOT_SUPPORTED && result != NVML_INVALID_ARGUMENT &&
-            result != NVML_FUNCTION_NOT_FOUND) {
+                        result != NVML_FUNCTION_NOT_FOUND) {
                 nvml_error_format(nvml, result, text, sizeof text);
                 reset_set(reset, i, RESET_FAILED, "the GPU does not answer after the reset: %s", text);
         } else if (action != RECOVERY_NONE && action != RECOVERY_UNKNOWN) {
@@ -192,8 +187,9 @@ static void reset_judge(Reset *reset, const ProgramResult *result) {
 
                 if (one->detail[0] == '\0' && !clean_exit)
                         reset_set(reset, i, verdict, "nvidia-smi ended with %s %d and no word",
-                                  WIFEXITED(result->status) ? "status" : "signal",
-                                  WIFEXITED(result->status) ? WEXITSTATUS(result->status) : WTERMSIG(result->status));
+                                        WIFEXITED(result->status) ? "status" : "signal",
+                                        WIFEXITED(result->status) ? WEXITSTATUS(result->status)
+                                                                  : WTERMSIG(result->status));
         }
 }
 
@@ -215,8 +211,8 @@ static int reset_execute(Reset *reset) {
                 return r;
 
         /* Without a deadline of its own: at ours, the service kills both. */
-        r = program_run(reset->task, config->driver.root, (char *[]) { config->driver.smi, option, ids, list, NULL },
-                        USEC_INFINITY, &result);
+        r = program_run(reset->task, config->driver.root,
+                        (char *[]){ config->driver.smi, option, ids, list, NULL }, USEC_INFINITY, &result);
         if (r < 0) {
                 reset_fail_open(reset, config->driver.smi, r);
                 return 0;

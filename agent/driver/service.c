@@ -16,7 +16,8 @@
 #include "agent/log/log.h"
 
 /* gpuagentd has one connection; a few more for one that is being replaced, and for tests. */
-#define PEERS_MAX 8
+#define PEERS_MAX          8
+#define ACCEPTS_PER_SECOND 50
 
 typedef struct Peer {
         Service *service;
@@ -48,17 +49,13 @@ DEFINE_CLEANUP(sd_bus_message, message_unref_ptr, sd_bus_message_unref)
 
 static const char* error_name(AnswerError error) {
         switch (error) {
-        case ANSWER_MISSING:
-                return PROTOCOL_ERROR_MISSING;
-        case ANSWER_UNRESPONSIVE:
-                return PROTOCOL_ERROR_UNRESPONSIVE;
-        case ANSWER_NO_SUCH_GPU:
-                return PROTOCOL_ERROR_NO_SUCH_GPU;
+        case ANSWER_MISSING: return PROTOCOL_ERROR_MISSING;
+        case ANSWER_UNRESPONSIVE: return PROTOCOL_ERROR_UNRESPONSIVE;
+        case ANSWER_NO_SUCH_GPU: return PROTOCOL_ERROR_NO_SUCH_GPU;
         case ANSWER_OK:
         case ANSWER_FAILED:
         case _ANSWER_ERROR_MAX:
-        case _ANSWER_ERROR_INVALID:
-                break;
+        case _ANSWER_ERROR_INVALID: break;
         }
         return PROTOCOL_ERROR_FAILED;
 }
@@ -77,15 +74,10 @@ static int answer_send(sd_bus_message *call, const Answer *answer) {
         case TASK_PROBE:
                 r = protocol_append_probe(reply, answer->driver_version, answer->samples, answer->n_asked);
                 break;
-        case TASK_RESET:
-                r = protocol_append_resets(reply, answer->resets, answer->n);
-                break;
-        case TASK_HOLDERS:
-                r = protocol_append_holders(reply, answer->holders, answer->n);
-                break;
+        case TASK_RESET: r = protocol_append_resets(reply, answer->resets, answer->n); break;
+        case TASK_HOLDERS: r = protocol_append_holders(reply, answer->holders, answer->n); break;
         case _TASK_KIND_MAX:
-        case _TASK_KIND_INVALID:
-                return -EINVAL;
+        case _TASK_KIND_INVALID: return -EINVAL;
         }
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
@@ -94,7 +86,8 @@ static int compare_strings(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* Brings every UUID to its canonical form. 1 · 0 one is not a UUID, or is there twice, or they are too many · -ENOMEM. */
+/* Brings every UUID to its canonical form. 1 · 0 one is not a UUID, or is there twice, or they are too many
+ * · -ENOMEM. */
 static int uuids_check(char **uuids) {
         CLEANUP(free_ptr) char **sorted = NULL;
         size_t n = strv_length(uuids);
@@ -144,9 +137,11 @@ static int method_task(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_er
         if (r < 0)
                 return r;
         if (r == 0)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "a list of UUIDs, each one once, is needed");
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "a list of UUIDs, each one once, is needed");
         if (kind == TASK_RESET && strv_length(uuids) == 0)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "a reset needs the UUIDs of its GPUs");
+                return sd_bus_error_set(
+                                error, SD_BUS_ERROR_INVALID_ARGS, "a reset needs the UUIDs of its GPUs");
         if (timeout_usec == 0 || timeout_usec > PROTOCOL_TIMEOUT_MAX_USEC)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "the timeout is out of range");
 
@@ -156,7 +151,9 @@ static int method_task(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_er
         r = worker_submit(peer->service->worker, &request);
         if (r < 0) {
                 (void) sd_bus_message_unref(msg);
-                return r == -ENOBUFS ? sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many requests wait") : r;
+                return r == -ENOBUFS ? sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                                       "too many requests wait")
+                                     : r;
         }
 
         uuids = NULL; /* the worker's now */
@@ -175,16 +172,14 @@ static int method_holders(sd_bus_message *msg, void *userdata, sd_bus_error *err
         return method_task(TASK_HOLDERS, msg, userdata, error);
 }
 
-static const sd_bus_vtable service_vtable[] = {
-        SD_BUS_VTABLE_START(0),
+static const sd_bus_vtable service_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
-                                SD_BUS_RESULT("s", driver_version, "aa{sv}", gpus), method_probe, 0),
+                        SD_BUS_RESULT("s", driver_version, "aa{sv}", gpus), method_probe, 0),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
-                                SD_BUS_RESULT("a(sus)", results), method_reset, 0),
+                        SD_BUS_RESULT("a(sus)", results), method_reset, 0),
         SD_BUS_METHOD_WITH_ARGS("Holders", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
-                                SD_BUS_RESULT("a(sutussst)", holders), method_holders, 0),
-        SD_BUS_VTABLE_END
-};
+                        SD_BUS_RESULT("a(sutussst)", holders), method_holders, 0),
+        SD_BUS_VTABLE_END };
 
 static int on_peer_disconnected(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
         Peer *peer = userdata;
@@ -267,10 +262,11 @@ static int peer_new(Service *service, int accepted_fd, Peer **ret) {
         if (r >= 0)
                 r = sd_bus_set_trusted(peer->bus, 1); /* peer_accept() looked who it is */
         if (r >= 0)
-                r = sd_bus_add_object_vtable(peer->bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, service_vtable, peer);
+                r = sd_bus_add_object_vtable(
+                                peer->bus, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, service_vtable, peer);
         if (r >= 0)
                 r = sd_bus_match_signal(peer->bus, NULL, NULL, "/org/freedesktop/DBus/Local",
-                                        "org.freedesktop.DBus.Local", "Disconnected", on_peer_disconnected, peer);
+                                "org.freedesktop.DBus.Local", "Disconnected", on_peer_disconnected, peer);
         if (r >= 0)
                 r = sd_bus_start(peer->bus);
         if (r >= 0)
@@ -321,6 +317,8 @@ int service_new(sd_event *event, Worker *worker, int listen_fd, Service **ret) {
         service->event = sd_event_ref(event);
         service->worker = worker;
         r = sd_event_add_io(event, &service->accept_source, listen_fd, EPOLLIN, on_connection, service);
+        if (r >= 0) /* a connection that cannot be taken stays there, and must not keep us busy */
+                r = sd_event_source_set_ratelimit(service->accept_source, USEC_PER_SEC, ACCEPTS_PER_SECOND);
         if (r < 0)
                 return r;
 

@@ -10,8 +10,8 @@ typedef struct Settings Settings;
 int settings_new(const char *path, Settings **ret);
 Settings* settings_free(Settings *settings);
 
-/* What is in force. A changed file is read first; a bad one changes nothing, and the log says so once. The pointer is valid
- * until the next call. */
+/* What is in force. A changed file is read first; a bad one changes nothing, and the log says so once. The
+ * pointer is valid until the next call. */
 const Config* settings_get(Settings *settings);
 
 DEFINE_CLEANUP(Settings, settings_free_ptr, settings_free)

@@ -57,5 +57,5 @@ const GpuEntry* table_find(const GpuTable *table, const char *uuid) {
 
 void table_done(GpuTable *table) {
         free(table->entries);
-        *table = (GpuTable) {};
+        *table = (GpuTable){};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which GPU is where, as the last probe saw it. Probes and resets find a GPU by its PCI bus id, since a look-up by UUID in
- * NVML may attach other GPUs. */
+/* Which GPU is where, as the last probe saw it. Probes and resets find a GPU by its PCI bus id, since a
+ * look-up by UUID in NVML may attach other GPUs. */
 #pragma once
 
 #include "agent/base/sample.h"

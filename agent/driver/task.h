@@ -19,10 +19,10 @@ typedef enum TaskKind {
 typedef struct Task {
         TaskKind kind;
         const Config *config;
-        const GpuTable *table;  /* as the last probe left it; may be empty */
-        const char *record;     /* the file that names running processes, see record.h */
-        char **uuids;           /* valid, none twice; NULL or empty: all GPUs */
-        usec_t deadline_usec;   /* the worker is killed then */
+        const GpuTable *table; /* as the last probe left it; may be empty */
+        const char *record;    /* the file that names running processes, see record.h */
+        char **uuids;          /* valid, none twice; NULL or empty: all GPUs */
+        usec_t deadline_usec;  /* the worker is killed then */
 } Task;
 
 typedef enum AnswerError {
@@ -39,12 +39,12 @@ typedef struct Answer {
         TaskKind kind;
         AnswerError error;
         char message[256]; /* with an error: one line for people */
-        char warning[256]; /* something for the log that did not keep the task from being done, "" for none */
+        char warning[256]; /* for the log: what did not keep the task from being done; "" for none */
         char driver_version[DRIVER_VERSION_SIZE];
         bool complete; /* of a probe: these are all the GPUs of the tray */
         size_t n;
-        size_t n_asked; /* the first so many are what was asked for, in that order; what follows came along */
-        union { /* by kind; owned */
+        size_t n_asked; /* the first so many are what was asked for, in that order */
+        union {         /* by kind; owned */
                 GpuSample *samples;
                 GpuReset *resets;
                 GpuHolder *holders;

@@ -13,7 +13,7 @@
 #include "agent/base/text.h"
 
 #define LOOKUP_SECONDS 1
-#define ENTRY_SIZE 16384
+#define ENTRY_SIZE     16384
 
 typedef struct Lookup {
         UserName *users;
@@ -49,7 +49,7 @@ void users_name(UserName *users, size_t n) {
         if (!lookup)
                 return;
 
-        *lookup = (Lookup) { .users = users, .n = n, .names = calloc(n, sizeof *lookup->names) };
+        *lookup = (Lookup){ .users = users, .n = n, .names = calloc(n, sizeof *lookup->names) };
         if (lookup->names && pthread_create(&thread, NULL, lookup_run, lookup) == 0) {
                 (void) clock_gettime(CLOCK_REALTIME, &until);
                 until.tv_sec += LOOKUP_SECONDS;

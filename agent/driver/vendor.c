@@ -8,15 +8,22 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* A probe needs to open the device nodes, whoever owns them. The search looks into other users' processes, and so does
- * an emulated driver in every call: what a kernel module knows, it finds in /proc. The reset asks the kernel module as an
- * administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make missing nodes, and goes to driver.root. */
+/* A probe needs to open the device nodes, whoever owns them. The search looks into other users' processes,
+ * and so does an emulated driver in every call: what a kernel module knows, it finds in /proc. The reset
+ * asks the kernel module as an administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make
+ * missing nodes, and goes to driver.root. */
 static const cap_value_t probe_capabilities[] = { CAP_DAC_OVERRIDE, CAP_SYS_PTRACE };
 static const cap_value_t holders_capabilities[] = {
         CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE /* /proc/PID/map_files */
 };
 static const cap_value_t reset_capabilities[] = {
-        CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_MKNOD, CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_SYS_PTRACE,
+        CAP_CHOWN,
+        CAP_DAC_OVERRIDE,
+        CAP_FOWNER,
+        CAP_MKNOD,
+        CAP_SYS_ADMIN,
+        CAP_SYS_CHROOT,
+        CAP_SYS_PTRACE,
         CAP_SYS_RAWIO,
 };
 
@@ -53,7 +60,7 @@ int vendor_drop_capabilities(TaskKind kind) {
                 if (cap_get_flag(had, value, CAP_PERMITTED, &permitted) < 0 || permitted == CAP_CLEAR)
                         continue;
                 if (cap_set_flag(keep, CAP_PERMITTED, 1, &value, CAP_SET) < 0 ||
-                    cap_set_flag(keep, CAP_EFFECTIVE, 1, &value, CAP_SET) < 0)
+                                cap_set_flag(keep, CAP_EFFECTIVE, 1, &value, CAP_SET) < 0)
                         return -errno;
         }
         return cap_set_proc(keep) < 0 ? -errno : 0;
@@ -69,13 +76,14 @@ int vendor_open(const Task *task, Answer *answer, Nvml **ret) {
 
         r = nvml_load(config->driver.root, config->driver.library, &nvml, &message);
         if (r == -ENOENT)
-                answer_fail(answer, ANSWER_MISSING, "no GPU driver: cannot load %s%s%s", config->driver.library,
-                            message ? ": " : "", message ?: "");
+                answer_fail(answer, ANSWER_MISSING, "no GPU driver: cannot load %s%s%s",
+                                config->driver.library, message ? ": " : "", message ?: "");
         else if (r == -ENOSYS)
-                answer_fail(answer, ANSWER_FAILED, "%s is too old or not NVML: it lacks %s", config->driver.library,
-                            message ?: "a function");
+                answer_fail(answer, ANSWER_FAILED, "%s is too old or not NVML: it lacks %s",
+                                config->driver.library, message ?: "a function");
         else if (r < 0)
-                answer_fail(answer, ANSWER_FAILED, "cannot load %s: %s", config->driver.library, strerror(-r));
+                answer_fail(answer, ANSWER_FAILED, "cannot load %s: %s", config->driver.library,
+                                strerror(-r));
         if (r < 0)
                 return r;
 
@@ -92,8 +100,10 @@ int vendor_open(const Task *task, Answer *answer, Nvml **ret) {
                 answer_fail(answer, ANSWER_MISSING, "no GPU driver: NVML says \"%s\"", text);
                 return -ENODEV;
         case NVML_LIB_RM_VERSION_MISMATCH:
-                answer_fail(answer, ANSWER_FAILED, "NVML says \"%s\": the driver's packages were upgraded while the old module "
-                            "stayed loaded; load the module anew or reboot", text);
+                answer_fail(answer, ANSWER_FAILED,
+                                "NVML says \"%s\": the driver's packages were upgraded while the old module "
+                                "stayed loaded; load the module anew or reboot",
+                                text);
                 return -EIO;
         default:
                 answer_fail(answer, ANSWER_FAILED, "NVML cannot start: \"%s\" (%d)", text, result);
@@ -114,23 +124,16 @@ static bool module_is_absent(const Config *config) {
 void vendor_run(const Task *task, Answer *answer) {
         if (module_is_absent(task->config)) {
                 answer_fail(answer, ANSWER_MISSING, "no GPU driver: the kernel module %s is not loaded",
-                            task->config->driver.module);
+                                task->config->driver.module);
                 return;
         }
 
         switch (task->kind) {
-        case TASK_PROBE:
-                probe_run(task, answer);
-                return;
-        case TASK_RESET:
-                reset_run(task, answer);
-                return;
-        case TASK_HOLDERS:
-                holders_run(task, answer);
-                return;
+        case TASK_PROBE: probe_run(task, answer); return;
+        case TASK_RESET: reset_run(task, answer); return;
+        case TASK_HOLDERS: holders_run(task, answer); return;
         case _TASK_KIND_MAX:
-        case _TASK_KIND_INVALID:
-                break;
+        case _TASK_KIND_INVALID: break;
         }
         answer_fail(answer, ANSWER_FAILED, "no such task");
 }

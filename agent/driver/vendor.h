@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs inside a worker. Everything here may hang for good or be killed at any point; nothing here logs. */
+/* What runs inside a worker. Everything here may hang for good or be killed at any point; nothing here
+ * logs. */
 #pragma once
 
 #include "agent/driver/nvml.h"
@@ -8,7 +9,8 @@
 /* Does the task. The answer is always filled in: what went wrong is in it. */
 void vendor_run(const Task *task, Answer *answer);
 
-/* Gives up the capabilities that this kind of task has no use for, for itself and for what it executes. 0 · -errno. */
+/* Gives up the capabilities that this kind of task has no use for, for itself and for what it executes. 0 ·
+ * -errno. */
 int vendor_drop_capabilities(TaskKind kind);
 
 /* One concern each; the module is there when these are called. */

@@ -16,8 +16,9 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
-/* NV_MAJOR_DEVICE_NUMBER of the kernel module; minors from 254 on are not GPUs (nvidia-modeset, nvidiactl). */
-#define NVIDIA_MAJOR 195U
+/* NV_MAJOR_DEVICE_NUMBER of the kernel module; minors from 254 on are not GPUs (nvidia-modeset,
+ * nvidiactl). */
+#define NVIDIA_MAJOR  195U
 #define NVIDIA_MINORS 254U
 
 /* A node by the file system it lies in; two GPUs never share one. */
@@ -56,7 +57,9 @@ static uint64_t device_of(const struct statx *st) {
 
 /* Without asking a file system for news: one that never answers would hold us, too. */
 static int node_stat(int dir_fd, const char *path, struct statx *ret) {
-        return statx(dir_fd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO, ret) < 0 ? -errno : 0;
+        return statx(dir_fd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO, ret) < 0
+                        ? -errno
+                        : 0;
 }
 
 static int compare_nodes(const void *a, const void *b) {
@@ -86,7 +89,8 @@ static int walk_find_nodes(Walk *walk, const char *devices) {
                 }
                 if (node_stat(AT_FDCWD, path, &st) < 0)
                         continue; /* no such node: nobody can have it open by that name */
-                walk->nodes[walk->n_nodes++] = (Node) { .device = device_of(&st), .inode = st.stx_ino, .gpu = i };
+                walk->nodes[walk->n_nodes++] =
+                                (Node){ .device = device_of(&st), .inode = st.stx_ino, .gpu = i };
         }
 
         qsort(walk->nodes, walk->n_nodes, sizeof *walk->nodes, compare_nodes);
@@ -112,8 +116,8 @@ static size_t walk_match_node(const Walk *walk, uint64_t device, uint64_t inode)
 }
 
 static size_t walk_match(const Walk *walk, const struct statx *st) {
-        if (S_ISCHR(st->stx_mode) && st->stx_rdev_major == NVIDIA_MAJOR && st->stx_rdev_minor < NVIDIA_MINORS &&
-            walk->by_minor[st->stx_rdev_minor] > 0)
+        if (S_ISCHR(st->stx_mode) && st->stx_rdev_major == NVIDIA_MAJOR &&
+                        st->stx_rdev_minor < NVIDIA_MINORS && walk->by_minor[st->stx_rdev_minor] > 0)
                 return walk->by_minor[st->stx_rdev_minor];
         return walk_match_node(walk, device_of(st), st->stx_ino);
 }
@@ -164,8 +168,8 @@ static const char* scan_number(const char *s, int base, char end, unsigned long 
         return rest > s && *rest == end ? rest + 1 : NULL;
 }
 
-int maps_line_parse(const char *line, uint32_t *ret_major, uint32_t *ret_minor, uint64_t *ret_inode, char *ret_range,
-                    size_t range_size) {
+int maps_line_parse(const char *line, uint32_t *ret_major, uint32_t *ret_minor, uint64_t *ret_inode,
+                char *ret_range, size_t range_size) {
         unsigned long long start, end, offset, device_major, device_minor, inode;
         const char *p = line, *perms;
 
@@ -189,8 +193,8 @@ int maps_line_parse(const char *line, uint32_t *ret_major, uint32_t *ret_minor, 
         return 0;
 }
 
-/* A line of maps names the node's own place, not the device that it stands for; the link in map_files, which needs
- * rights that a container may lack, leads to that. */
+/* A line of maps names the node's own place, not the device that it stands for; the link in map_files, which
+ * needs rights that a container may lack, leads to that. */
 static int walk_map(Walk *walk, const char *line, pid_t pid, int process_fd) {
         uint32_t device_major, device_minor;
         char range[64];
@@ -256,8 +260,8 @@ static bool is_excepted(pid_t pid, const pid_t *except, size_t n_except) {
         return false;
 }
 
-int walk_processes(const WalkGpu *gpus, size_t n_gpus, const char *devices, const pid_t *except, size_t n_except,
-                   WalkFound found, void *userdata) {
+int walk_processes(const WalkGpu *gpus, size_t n_gpus, const char *devices, const pid_t *except,
+                size_t n_except, WalkFound found, void *userdata) {
         CLEANUP(walk_free_ptr) Walk *walk = NULL;
         CLEANUP(fd_close) int proc_fd = -1;
         _Alignas(struct dirent64) char buffer[8192];
@@ -284,7 +288,8 @@ int walk_processes(const WalkGpu *gpus, size_t n_gpus, const char *devices, cons
 
                         at += entry->d_reclen;
                         if (!is_number(entry->d_name) ||
-                            is_excepted((pid_t) strtol(entry->d_name, NULL, 10), except, n_except))
+                                        is_excepted((pid_t) strtol(entry->d_name, NULL, 10), except,
+                                                        n_except))
                                 continue;
                         r = walk_process(walk, proc_fd, entry->d_name);
                         if (r < 0)

@@ -89,7 +89,8 @@ void watch_kill(const WatchSet *set) {
         for (size_t i = 0; i < set->n; i++) {
                 pid_t pid = set->watched[i]->id.pid;
 
-                /* While the process that a pidfd of ours stands for is there, its number is nobody else's. */
+                /* While the process that a pidfd of ours stands for is there, its number is nobody
+                 * else's. */
                 (void) kill(-pid, SIGKILL);
                 (void) kill(pid, SIGKILL);
         }

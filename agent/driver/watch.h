@@ -22,7 +22,8 @@ typedef struct WatchSet {
 /* Adds one; the pidfd is handed over in any case. 0 · -ENOBUFS · -errno. */
 int watch_add(WatchSet *set, const ProcessId *id, int pidfd);
 
-/* Adds what a record names, is still there and not in the set. 0 · -errno of the first that cannot be watched. */
+/* Adds what a record names, is still there and not in the set. 0 · -errno of the first that cannot be
+ * watched. */
 int watch_add_recorded(WatchSet *set, const Record *record);
 
 /* SIGKILL to each and to the process group that it leads. */

@@ -20,6 +20,8 @@
 
 #define WAITING_MAX 256
 
+#define STOPPING_MESSAGE "the driver service is stopping"
+
 typedef enum WorkerState {
         WORKER_IDLE,
         WORKER_RUNNING, /* our own worker, before its deadline */
@@ -103,20 +105,22 @@ static void worker_describe(const Worker *worker, char *ret, size_t size) {
         const char *what = task_kind_to_string(worker->kind);
 
         switch (worker->state) {
-        case WORKER_IDLE:
-                (void) snprintf(ret, size, "the GPU driver is idle");
-                return;
+        case WORKER_IDLE: (void) snprintf(ret, size, "the GPU driver is idle"); return;
         case WORKER_RUNNING:
                 (void) snprintf(ret, size, "the GPU driver is still busy with a %s (pid %d)", what, pid);
                 return;
         case WORKER_FOREIGN:
-                (void) snprintf(ret, size, "the GPU driver is still busy with a %s (pid %d) that an earlier run left "
-                                "behind", what, pid);
+                (void) snprintf(ret, size,
+                                "the GPU driver is still busy with a %s (pid %d) that an earlier run left "
+                                "behind",
+                                what, pid);
                 return;
         case WORKER_KILLED:
         case WORKER_STUCK:
-                (void) snprintf(ret, size, "the GPU driver hangs: an earlier %s (pid %d) cannot be killed; "
-                                "if it stays, reboot the tray", what, pid);
+                (void) snprintf(ret, size,
+                                "the GPU driver hangs: an earlier %s (pid %d) cannot be killed; "
+                                "if it stays, reboot the tray",
+                                what, pid);
                 return;
         }
 }
@@ -194,7 +198,8 @@ static int on_kill_grace(sd_event_source *source, uint64_t now, void *userdata) 
 
 static int worker_arm(Worker *worker, usec_t at_usec, sd_event_time_handler_t handler) {
         worker->timer = sd_event_source_disable_unref(worker->timer);
-        return sd_event_add_time(worker->event, &worker->timer, CLOCK_MONOTONIC, at_usec, 1, handler, worker);
+        return sd_event_add_time(
+                        worker->event, &worker->timer, CLOCK_MONOTONIC, at_usec, 1, handler, worker);
 }
 
 /* Kills what is at work with all its programs. The state is WORKER_KILLED until they are gone. */
@@ -213,7 +218,7 @@ static int on_foreign_deadline(sd_event_source *source, uint64_t now, void *user
         Worker *worker = userdata;
 
         log_message(LOG_ERR, "The %s that was left behind did not end in time, killing it",
-                    task_kind_to_string(worker->kind));
+                        task_kind_to_string(worker->kind));
         worker_kill(worker);
         return 0;
 }
@@ -253,7 +258,7 @@ static void worker_child_gone(Worker *worker, int pidfd) {
         (void) worker_drain(worker);
         if (waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG) < 0)
                 (void) log_errno(-errno, "Cannot learn how process %d ended", (int) worker->child.pid);
-        worker->child = (ProcessId) {};
+        worker->child = (ProcessId){};
 
         if (!job) {
                 worker_pipe_close(worker);
@@ -263,10 +268,12 @@ static void worker_child_gone(Worker *worker, int pidfd) {
         r = answer_parse(worker->kind, worker->data, worker->size, &answer);
         worker_pipe_close(worker);
         if (r < 0 && info.si_code != CLD_EXITED)
-                answer_fail(&answer, ANSWER_FAILED, "the %s died by signal %d inside the GPU driver's library",
-                            task_kind_to_string(worker->kind), info.si_status);
+                answer_fail(&answer, ANSWER_FAILED,
+                                "the %s died by signal %d inside the GPU driver's library",
+                                task_kind_to_string(worker->kind), info.si_status);
         else if (r < 0)
-                answer_fail(&answer, ANSWER_FAILED, "the %s ended without a valid answer", task_kind_to_string(worker->kind));
+                answer_fail(&answer, ANSWER_FAILED, "the %s ended without a valid answer",
+                                task_kind_to_string(worker->kind));
         if (answer.warning[0])
                 log_message(LOG_WARNING, "%s", answer.warning);
 
@@ -282,7 +289,8 @@ static void on_process_gone(const ProcessId *id, int pidfd, void *userdata) {
 
                 worker_child_gone(worker, pidfd);
 
-                /* It may have gone before its program. That one has the time that the worker had, or is killed, too. */
+                /* It may have gone before its program. That one has the time that the worker had, or is
+                 * killed, too. */
                 worker_watch_recorded(worker);
                 if (worker->watched.n > 0 && worker->state != WORKER_RUNNING)
                         watch_kill(&worker->watched);
@@ -317,7 +325,8 @@ static int on_job_deadline(sd_event_source *source, uint64_t now, void *userdata
                 return 0;
         }
 
-        (void) snprintf(message, sizeof message, "the GPU driver did not answer a %s in time; its process (pid %d) was killed",
+        (void) snprintf(message, sizeof message,
+                        "the GPU driver did not answer a %s in time; its process (pid %d) was killed",
                         task_kind_to_string(worker->kind), (int) worker->child.pid);
         log_message(LOG_ERR, "%s", message);
         worker->job = NULL;
@@ -347,7 +356,8 @@ static int worker_start(Worker *worker, Job *job) {
         worker->state = WORKER_RUNNING;
         r = watch_add(&worker->watched, &worker->child, take_fd(&pidfd));
         if (r < 0) {
-                /* Out of memory: without a watch nothing would ever be noticed. The record keeps its name. */
+                /* Out of memory: without a watch nothing would ever be noticed. The record keeps its
+                 * name. */
                 (void) kill(worker->child.pid, SIGKILL);
                 (void) waitpid(worker->child.pid, NULL, WNOHANG);
                 worker->state = WORKER_IDLE;
@@ -356,9 +366,11 @@ static int worker_start(Worker *worker, Job *job) {
 
         worker->pipe_fd = take_fd(&pipe_fd);
         worker->job = job;
-        r = sd_event_add_io(worker->event, &worker->pipe_source, worker->pipe_fd, EPOLLIN, on_pipe_readable, worker);
+        r = sd_event_add_io(worker->event, &worker->pipe_source, worker->pipe_fd, EPOLLIN, on_pipe_readable,
+                        worker);
         if (r < 0)
-                (void) log_errno(r, "Cannot watch a worker's answer"); /* it is read when the process is gone */
+                (void) log_errno(r,
+                                "Cannot watch a worker's answer"); /* it is read when the process is gone */
         return 0;
 }
 
@@ -366,7 +378,7 @@ static int worker_start(Worker *worker, Job *job) {
 static void worker_kick(Worker *worker) {
         while (worker->state == WORKER_IDLE && worker->waiting && !worker->stopping) {
                 Job *job = worker->waiting;
-                char message[128];
+                char message[256];
                 int r;
 
                 worker->waiting = job->next;
@@ -374,7 +386,8 @@ static void worker_kick(Worker *worker) {
                 r = worker_start(worker, job);
                 if (r >= 0)
                         return;
-                (void) snprintf(message, sizeof message, "cannot start a worker: %s", strerror(-r));
+                (void) snprintf(message, sizeof message, "cannot start a worker, or record it in %s: %s",
+                                worker->record_path, strerror(-r));
                 log_message(LOG_ERR, "%s", message);
                 job_fail(job, ANSWER_FAILED, message);
         }
@@ -401,13 +414,14 @@ int worker_submit(Worker *worker, const WorkerRequest *request) {
                 n++;
         if (n >= WAITING_MAX)
                 return -ENOBUFS;
-        r = sd_event_add_time(worker->event, &job->deadline, CLOCK_MONOTONIC, request->deadline_usec, 1, on_job_deadline, job);
+        r = sd_event_add_time(worker->event, &job->deadline, CLOCK_MONOTONIC, request->deadline_usec, 1,
+                        on_job_deadline, job);
         if (r < 0)
                 return r;
         job->request.uuids = request->uuids;
 
         if (worker->stopping) {
-                job_fail(take_ptr(&job), ANSWER_FAILED, "the driver service is stopping");
+                job_fail(take_ptr(&job), ANSWER_FAILED, STOPPING_MESSAGE);
                 return 0;
         }
         if (worker->state == WORKER_STUCK) {
@@ -427,7 +441,7 @@ void worker_forget(Worker *worker, const void *owner) {
 
                 if (job->request.owner == owner) {
                         *link = job->next;
-                        job_free(job);
+                        job_fail(job, ANSWER_FAILED, "nobody waits for it any more");
                 } else
                         link = &job->next;
         }
@@ -439,9 +453,10 @@ void worker_stop(Worker *worker, void (*stopped)(void *userdata), void *userdata
         worker->stopping = true;
         worker->stopped = stopped;
         worker->stopped_userdata = userdata;
-        worker_refuse_waiting(worker, ANSWER_FAILED, "the driver service is stopping");
+        worker_refuse_waiting(worker, ANSWER_FAILED, STOPPING_MESSAGE);
 
-        if ((worker->state == WORKER_RUNNING || worker->state == WORKER_FOREIGN) && worker->kind == TASK_RESET) {
+        if ((worker->state == WORKER_RUNNING || worker->state == WORKER_FOREIGN) &&
+                        worker->kind == TASK_RESET) {
                 log_message(LOG_NOTICE, "A reset is running, waiting for its end");
                 return;
         }
@@ -450,7 +465,7 @@ void worker_stop(Worker *worker, void (*stopped)(void *userdata), void *userdata
         if (worker->state == WORKER_RUNNING || worker->state == WORKER_FOREIGN)
                 worker_kill(worker);
         if (job)
-                job_fail(job, ANSWER_FAILED, "the driver service is stopping");
+                job_fail(job, ANSWER_FAILED, STOPPING_MESSAGE);
         stopped(userdata); /* what does not go when it is killed is in the record */
 }
 
@@ -463,7 +478,8 @@ static int worker_recover(Worker *worker) {
         if (r == -ENOENT)
                 return 0;
         if (r < 0) {
-                (void) log_errno(r, "Cannot read %s, taking it that nothing is at work", worker->record_path);
+                (void) log_errno(
+                                r, "Cannot read %s, taking it that nothing is at work", worker->record_path);
                 return 0;
         }
 
@@ -475,7 +491,7 @@ static int worker_recover(Worker *worker) {
         }
 
         log_message(LOG_NOTICE, "A %s of an earlier run of this service (pid %d) is still at work",
-                    task_kind_to_string(worker->kind), (int) watch_first(&worker->watched));
+                        task_kind_to_string(worker->kind), (int) watch_first(&worker->watched));
         worker->state = WORKER_FOREIGN;
         return worker_arm(worker, record.deadline_usec, on_foreign_deadline);
 }
@@ -490,7 +506,7 @@ int worker_new(sd_event *event, Settings *settings, const char *runtime_director
         worker->pipe_fd = -1;
         worker->settings = settings;
         worker->event = sd_event_ref(event);
-        worker->watched = (WatchSet) { .event = event, .gone = on_process_gone, .userdata = worker };
+        worker->watched = (WatchSet){ .event = event, .gone = on_process_gone, .userdata = worker };
         if (asprintf(&worker->record_path, "%s/worker", runtime_directory) < 0) {
                 worker->record_path = NULL;
                 return -ENOMEM;
@@ -506,13 +522,9 @@ int worker_new(sd_event *event, Settings *settings, const char *runtime_director
 Worker* worker_free(Worker *worker) {
         if (!worker)
                 return NULL;
-        while (worker->waiting) {
-                Job *job = worker->waiting;
-
-                worker->waiting = job->next;
-                job_free(job);
-        }
-        job_free(worker->job);
+        worker_refuse_waiting(worker, ANSWER_FAILED, STOPPING_MESSAGE);
+        if (worker->job)
+                job_fail(take_ptr(&worker->job), ANSWER_FAILED, STOPPING_MESSAGE);
         worker_pipe_close(worker);
         watch_done(&worker->watched);
         (void) sd_event_source_disable_unref(worker->timer);

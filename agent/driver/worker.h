@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of vendor operations and the one process that carries one out. A process that does not answer by its deadline
- * is killed; while it, or a program that it ran, is not gone, nothing else is started: one stuck process, not a hundred. */
+/* The queue of vendor operations and the one process that carries one out. A process that does not answer by
+ * its deadline is killed; while it, or a program that it ran, is not gone, nothing else is started: one
+ * stuck process, not a hundred. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -10,7 +11,8 @@
 
 typedef struct Worker Worker;
 
-/* Called once per request, also from within worker_submit(). The answer is the callee's to take from or leave. */
+/* Called once per request, also from within worker_submit(). The answer is the callee's to take from or
+ * leave. */
 typedef void (*WorkerDone)(Answer *answer, void *userdata);
 
 /* One request. `uuids` is handed over to the worker. */
@@ -31,11 +33,12 @@ Worker* worker_free(Worker *worker);
 /* 0, and done() was or will be called · -ENOBUFS too many wait · -errno; then done() is not called. */
 int worker_submit(Worker *worker, const WorkerRequest *request);
 
-/* Drops what the owner asked for and was not begun, without calling done(). What is at work is finished; its done() is
- * called. */
+/* Drops what the owner asked for and was not begun; its done() is told an error. What is at work is
+ * finished. */
 void worker_forget(Worker *worker, const void *owner);
 
-/* Lets a running reset end, ends anything else, refuses what waits, and calls stopped() when all of that is done. */
+/* Lets a running reset end, ends anything else, refuses what waits, and calls stopped() when all of that is
+ * done. */
 void worker_stop(Worker *worker, void (*stopped)(void *userdata), void *userdata);
 
 DEFINE_CLEANUP(Worker, worker_free_ptr, worker_free)

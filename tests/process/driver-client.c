@@ -29,12 +29,13 @@ static int print_probe(sd_bus_message *reply) {
                 const GpuSample *s = &samples[i];
 
                 recovery_action_format(s->recovery_action, action, sizeof action);
-                (void) printf("%u %s %s minor=%u clique=%u cluster=%s fabric=%s/%u links=%u/%u action=%s processes=%u "
+                (void) printf("%u %s %s minor=%u clique=%u cluster=%s fabric=%s/%u links=%u/%u action=%s "
+                              "processes=%u "
                               "partition=%u/%s/%u used=%" PRIu64 " lost=%d error=%s\n",
-                              s->index, s->uuid, s->bus_id, s->minor, s->clique_id, s->cluster_uuid,
-                              fabric_state_to_string(s->fabric_state), s->fabric_status, s->n_links_active, s->n_links,
-                              action, s->n_processes, s->partition, s->partition_name, s->partition_clique, s->memory_used,
-                              s->lost, s->error);
+                                s->index, s->uuid, s->bus_id, s->minor, s->clique_id, s->cluster_uuid,
+                                fabric_state_to_string(s->fabric_state), s->fabric_status, s->n_links_active,
+                                s->n_links, action, s->n_processes, s->partition, s->partition_name,
+                                s->partition_clique, s->memory_used, s->lost, s->error);
         }
         return 0;
 }
@@ -46,7 +47,8 @@ static int print_resets(sd_bus_message *reply) {
 
         r = protocol_read_resets(reply, &resets, &n);
         for (size_t i = 0; r >= 0 && i < n; i++)
-                (void) printf("%s %s %s\n", resets[i].uuid, reset_verdict_to_string(resets[i].verdict), resets[i].detail);
+                (void) printf("%s %s %s\n", resets[i].uuid, reset_verdict_to_string(resets[i].verdict),
+                                resets[i].detail);
         return r;
 }
 
@@ -59,8 +61,8 @@ static int print_holders(sd_bus_message *reply) {
         r = protocol_read_holders(reply, &holders, &n);
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 gpu_holder_format(&holders[i], text, sizeof text);
-                (void) printf("%s %s start=%" PRIu64 " used=%" PRIu64 "\n", holders[i].uuid, text, holders[i].start_time,
-                              holders[i].used_bytes);
+                (void) printf("%s %s start=%" PRIu64 " used=%" PRIu64 "\n", holders[i].uuid, text,
+                                holders[i].start_time, holders[i].used_bytes);
         }
         return r;
 }
@@ -75,7 +77,8 @@ static const struct {
         { "holders", "Holders", print_holders },
 };
 
-static int ask(const char *socket, size_t verb, char *const *uuids, usec_t timeout_usec, sd_bus_error *error) {
+static int ask(const char *socket, size_t verb, char *const *uuids, usec_t timeout_usec,
+                sd_bus_error *error) {
         CLEANUP(message_unref_ptr) sd_bus_message *call = NULL, *reply = NULL;
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
         CLEANUP(free_ptr) char *address = NULL;
@@ -89,7 +92,8 @@ static int ask(const char *socket, size_t verb, char *const *uuids, usec_t timeo
         if (r >= 0)
                 r = sd_bus_start(bus);
         if (r >= 0)
-                r = sd_bus_message_new_method_call(bus, &call, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, verbs[verb].method);
+                r = sd_bus_message_new_method_call(
+                                bus, &call, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, verbs[verb].method);
         if (r >= 0)
                 r = protocol_append_request(call, uuids, timeout_usec);
         if (r >= 0)

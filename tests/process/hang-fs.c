@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* hang-fs FOLDER FILE-SIZE: mounts a file system with one file, FOLDER/hang, whose contents never come: who reads it, waits
- * in the kernel without listening to signals once the kernel has sent the request. It makes the truly stuck process that a
- * failing driver makes. Prints "mounted" when it is. On SIGTERM, or at the end of stdin, it closes the connection, which
- * ends every wait, and unmounts. Raw FUSE protocol 7.31, <linux/fuse.h>. Needs root. */
+/* hang-fs FOLDER FILE-SIZE: mounts a file system with one file, FOLDER/hang, whose contents never come: who
+ * reads it, waits in the kernel without listening to signals once the kernel has sent the request. It makes
+ * the truly stuck process that a failing driver makes. Prints "mounted" when it is. On SIGTERM, or at the
+ * end of stdin, it closes the connection, which ends every wait, and unmounts. Raw FUSE protocol 7.31,
+ * <linux/fuse.h>. Needs root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -22,7 +23,7 @@
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
 
-#define NODE_FILE 2U /* FUSE_ROOT_ID is 1 */
+#define NODE_FILE     2U /* FUSE_ROOT_ID is 1 */
 #define VALID_SECONDS 3600
 
 static uint64_t file_size;
@@ -43,7 +44,7 @@ static int reply(int fd, uint64_t unique, int error, const void *data, size_t si
 }
 
 static void fill_attr(uint64_t node, struct fuse_attr *ret) {
-        *ret = (struct fuse_attr) {
+        *ret = (struct fuse_attr){
                 .ino = node,
                 .mode = node == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0755,
                 .nlink = 1,
@@ -66,14 +67,15 @@ static int answer_init(int fd, uint64_t unique, const struct fuse_init_in *in) {
 }
 
 static int answer(int fd, const struct fuse_in_header *in, const void *data) {
-        struct fuse_entry_out entry = { .nodeid = NODE_FILE, .entry_valid = VALID_SECONDS, .attr_valid = VALID_SECONDS };
+        struct fuse_entry_out entry = {
+                .nodeid = NODE_FILE, .entry_valid = VALID_SECONDS, .attr_valid = VALID_SECONDS
+        };
         struct fuse_attr_out attr = { .attr_valid = VALID_SECONDS };
         struct fuse_open_out opened = {};
         struct fuse_statfs_out statfs_out = { .st = { .bsize = 4096, .namelen = 255 } };
 
         switch (in->opcode) {
-        case FUSE_INIT:
-                return answer_init(fd, in->unique, data);
+        case FUSE_INIT: return answer_init(fd, in->unique, data);
         case FUSE_LOOKUP:
                 if (in->nodeid != FUSE_ROOT_ID || !streq(data, "hang"))
                         return reply(fd, in->unique, -ENOENT, NULL, 0);
@@ -83,22 +85,17 @@ static int answer(int fd, const struct fuse_in_header *in, const void *data) {
                 fill_attr(in->nodeid, &attr.attr);
                 return reply(fd, in->unique, 0, &attr, sizeof attr);
         case FUSE_OPEN:
-        case FUSE_OPENDIR:
-                return reply(fd, in->unique, 0, &opened, sizeof opened);
-        case FUSE_STATFS:
-                return reply(fd, in->unique, 0, &statfs_out, sizeof statfs_out);
+        case FUSE_OPENDIR: return reply(fd, in->unique, 0, &opened, sizeof opened);
+        case FUSE_STATFS: return reply(fd, in->unique, 0, &statfs_out, sizeof statfs_out);
         case FUSE_READ:      /* this is what we are for */
         case FUSE_INTERRUPT: /* and we do not listen to who has enough of it */
         case FUSE_FORGET:
-        case FUSE_BATCH_FORGET:
-                return 0;
+        case FUSE_BATCH_FORGET: return 0;
         case FUSE_RELEASE:
         case FUSE_RELEASEDIR:
         case FUSE_FLUSH:
-        case FUSE_ACCESS:
-                return reply(fd, in->unique, 0, NULL, 0);
-        default:
-                return reply(fd, in->unique, -ENOSYS, NULL, 0);
+        case FUSE_ACCESS: return reply(fd, in->unique, 0, NULL, 0);
+        default: return reply(fd, in->unique, -ENOSYS, NULL, 0);
         }
 }
 
@@ -160,8 +157,8 @@ int main(int argc, char *argv[]) {
                 perror("/dev/fuse");
                 return EXIT_FAILURE;
         }
-        (void) snprintf(options, sizeof options, "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions",
-                        fd);
+        (void) snprintf(options, sizeof options,
+                        "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions", fd);
         if (mount("hang-fs", argv[1], "fuse.hang-fs", MS_NOSUID | MS_NODEV, options) < 0) {
                 perror(argv[1]);
                 return EXIT_FAILURE;

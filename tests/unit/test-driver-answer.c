@@ -27,9 +27,11 @@ static size_t written(const Answer *answer, char *buffer, size_t size) {
 }
 
 static void fill(Answer *answer, GpuReset resets[static 2]) {
-        resets[0] = (GpuReset) { .uuid = UUID_0, .verdict = RESET_DONE, .detail = "All done." };
-        resets[1] = (GpuReset) { .uuid = UUID_1, .verdict = RESET_FAILED };
-        *answer = (Answer) { .kind = TASK_RESET, .n = 2, .n_asked = 1, .resets = resets, .warning = "careful" };
+        resets[0] = (GpuReset){ .uuid = UUID_0, .verdict = RESET_DONE, .detail = "All done." };
+        resets[1] = (GpuReset){ .uuid = UUID_1, .verdict = RESET_FAILED };
+        *answer = (Answer){
+                .kind = TASK_RESET, .n = 2, .n_asked = 1, .resets = resets, .warning = "careful"
+        };
 }
 
 static void test_an_answer_comes_over_the_pipe_as_it_was(void **state) {

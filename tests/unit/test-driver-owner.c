@@ -6,7 +6,7 @@
 #include "agent/base/cleanup.h"
 #include "agent/driver/owner.h"
 
-#define POD "a1b2c3d4-0000-1111-2222-333344445555"
+#define POD             "a1b2c3d4-0000-1111-2222-333344445555"
 #define POD_UNDERSCORES "a1b2c3d4_0000_1111_2222_333344445555"
 
 static void test_a_cgroup_tells_whose_process_it_is(void **state) {
@@ -16,19 +16,25 @@ static void test_a_cgroup_tells_whose_process_it_is(void **state) {
         } cases[] = {
                 { "0::/system.slice/slurmstepd.scope/job_27/step_0/user/task_0\n", "job 27" },
                 { "0::/system.slice/n1_slurmstepd.scope/job_27/step_batch/slurm\n", "job 27" },
-                { "4:memory:/slurm_n1/uid_1000/job_5/step_0/task_0\n1:name=systemd:/system.slice/slurmd.service\n", "job 5" },
-                { "1:name=systemd:/system.slice/slurmd.service\n4:memory:/slurm/uid_1000/job_5/step_0\n", "job 5" },
+                { "4:memory:/slurm_n1/uid_1000/job_5/step_0/task_0\n1:name=systemd:/system.slice/"
+                  "slurmd.service\n",
+                                "job 5" },
+                { "1:name=systemd:/system.slice/slurmd.service\n4:memory:/slurm/uid_1000/job_5/step_0\n",
+                                "job 5" },
                 { "0::/system.slice/slurmstepd.scope/s0123456789abc/step_0/user\n", "job s0123456789abc" },
                 { "0::/kubepods/burstable/pod" POD "/0123abc\n", "pod " POD },
-                { "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" POD_UNDERSCORES ".slice/"
-                  "cri-containerd-0123.scope\n", "pod " POD },
-                { "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_UNDERSCORES ".slice/crio-1.scope\n",
-                  "pod " POD },
+                { "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" POD_UNDERSCORES
+                  ".slice/"
+                  "cri-containerd-0123.scope\n",
+                                "pod " POD },
+                { "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_UNDERSCORES
+                  ".slice/crio-1.scope\n",
+                                "pod " POD },
                 { "0::/user.slice/user-1000.slice/session-3.scope\n", "unit session-3.scope" },
                 { "0::/system.slice/nvidia-persistenced.service\n", "unit nvidia-persistenced.service" },
                 { "0::/system.slice/system-getty.slice/getty@tty1.service\n", "unit getty@tty1.service" },
                 { "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n",
-                  "user unit jupyter.service" },
+                                "user unit jupyter.service" },
                 { "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", "user unit init.scope" },
                 { "0::/user.slice/user-1000.slice/user@1000.service\n", "unit user@1000.service" },
                 { "3:cpu:/\n1:name=systemd:/system.slice/x.service\n0::/\n", "unit x.service" },
@@ -50,10 +56,11 @@ static void test_a_cgroup_tells_whose_process_it_is(void **state) {
 static void test_a_users_own_cgroup_cannot_pass_for_a_job_or_pod(void **state) {
         char owner[96];
 
-        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/step_0\n", owner,
-                          sizeof owner);
+        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_1/step_0\n",
+                        owner, sizeof owner);
         assert_string_equal(owner, "user unit slurmstepd.scope");
-        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/kubepods/pod" POD "\n", owner, sizeof owner);
+        owner_from_cgroup("0::/user.slice/user-1000.slice/user@1000.service/kubepods/pod" POD "\n", owner,
+                        sizeof owner);
         assert_string_equal(owner, "unit user@1000.service");
 }
 

@@ -42,7 +42,9 @@ static void test_a_torn_stat_is_refused(void **state) {
 static void test_the_real_uid_is_the_first(void **state) {
         uid_t uid;
 
-        assert_int_equal(process_uid_parse("Name:\tUid:\\n\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\n", &uid), 0);
+        assert_int_equal(process_uid_parse("Name:\tUid:\\n\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\n",
+                                         &uid),
+                        0);
         assert_int_equal(uid, 1000);
         assert_int_equal(process_uid_parse("Name:\tx\n", &uid), -EINVAL);
 }
@@ -89,17 +91,20 @@ static void test_a_zombie_is_gone(void **state) {
 }
 
 static void test_a_record_reads_back(void **state) {
-        Record written = { .kind = TASK_HOLDERS, .deadline_usec = 123456789, .processes = { { 17, 99 } }, .n_processes = 1 };
+        Record written = { .kind = TASK_HOLDERS,
+                .deadline_usec = 123456789,
+                .processes = { { 17, 99 } },
+                .n_processes = 1 };
         char folder[] = "/tmp/test-record-XXXXXX", path[64];
         Record read;
 
         assert_non_null(mkdtemp(folder));
         (void) snprintf(path, sizeof path, "%s/worker", folder);
         assert_int_equal(record_read(path, &read), -ENOENT);
-        assert_int_equal(record_append(path, &(ProcessId) { 1, 1 }), -ENOENT);
+        assert_int_equal(record_append(path, &(ProcessId){ 1, 1 }), -ENOENT);
 
         assert_int_equal(record_write(path, &written), 0);
-        assert_int_equal(record_append(path, &(ProcessId) { 18, 100 }), 0);
+        assert_int_equal(record_append(path, &(ProcessId){ 18, 100 }), 0);
         assert_int_equal(record_read(path, &read), 0);
         (void) unlink(path);
         (void) rmdir(folder);
@@ -120,11 +125,13 @@ static void test_a_torn_last_line_of_a_record_does_not_count(void **state) {
 }
 
 static void test_more_processes_than_there_is_room_for_are_left_out(void **state) {
-        char text[1024] = "deadline 5 reset\n";
+        char text[1024];
         Record record;
+        int n;
 
+        n = snprintf(text, sizeof text, "deadline 5 reset\n");
         for (int i = 0; i < RECORD_PROCESSES_MAX + 3; i++)
-                (void) strcat(text, "process 17 99\n");
+                n += snprintf(text + n, sizeof text - (size_t) n, "process 17 99\n");
         assert_int_equal(record_parse(text, &record), 0);
         assert_int_equal(record.n_processes, RECORD_PROCESSES_MAX);
 }
@@ -152,32 +159,42 @@ static void test_a_mapping_is_read_from_its_line(void **state) {
         char range[64];
         uint64_t inode;
 
-        assert_int_equal(maps_line_parse("7f0012340000-7f0012350000 rw-s 00001000 00:06 2345   /dev/nvidia0", &major_number,
-                                         &minor_number, &inode, range, sizeof range), 0);
+        assert_int_equal(maps_line_parse("7f0012340000-7f0012350000 rw-s 00001000 00:06 2345   /dev/nvidia0",
+                                         &major_number, &minor_number, &inode, range, sizeof range),
+                        0);
         assert_int_equal(major_number, 0);
         assert_int_equal(minor_number, 6);
         assert_int_equal(inode, 2345);
         assert_string_equal(range, "map_files/7f0012340000-7f0012350000");
-        assert_int_equal(maps_line_parse("7f00-7f01 r--p 00000000 fe:1a 7", &major_number, &minor_number, &inode, range,
-                                         sizeof range), 0);
+        assert_int_equal(maps_line_parse("7f00-7f01 r--p 00000000 fe:1a 7", &major_number, &minor_number,
+                                         &inode, range, sizeof range),
+                        0);
         assert_int_equal(major_number, 0xfe);
         assert_int_equal(minor_number, 0x1a);
 }
 
 static void test_what_maps_no_file_is_passed_over(void **state) {
         static const char *const lines[] = {
-                "", "x", "7f00-7f01", "7f00-7f01 rw-p", "7f00-7f01 rw-p 0", "7f00-7f01 rw-p 0 0:0", "7f00-7f01 rw-p 0 0:0 x",
+                "",
+                "x",
+                "7f00-7f01",
+                "7f00-7f01 rw-p",
+                "7f00-7f01 rw-p 0",
+                "7f00-7f01 rw-p 0 0:0",
+                "7f00-7f01 rw-p 0 0:0 x",
                 "-- - - -:- -",
         };
         uint32_t major_number, minor_number;
         char range[64];
         uint64_t inode;
 
-        assert_int_equal(maps_line_parse("7f00-7f01 rw-p 00000000 00:00 0   [heap]", &major_number, &minor_number, &inode,
-                                         range, sizeof range), -ENOENT);
+        assert_int_equal(maps_line_parse("7f00-7f01 rw-p 00000000 00:00 0   [heap]", &major_number,
+                                         &minor_number, &inode, range, sizeof range),
+                        -ENOENT);
         for (size_t i = 0; i < ELEMENTSOF(lines); i++)
-                assert_int_equal(maps_line_parse(lines[i], &major_number, &minor_number, &inode, range, sizeof range),
-                                 -EINVAL);
+                assert_int_equal(maps_line_parse(lines[i], &major_number, &minor_number, &inode, range,
+                                                 sizeof range),
+                                -EINVAL);
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What other programs print: nvidia-smi's words about a reset, fabric.query's lines; and the fabric's health mask. */
+/* What other programs print: nvidia-smi's words about a reset, fabric.query's lines; and the fabric's health
+ * mask. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -10,19 +11,21 @@
 #include "agent/driver/fabric-query.h"
 #include "agent/driver/smi-text.h"
 
-#define BUS_0 "00000000:18:00.0"
-#define BUS_1 "00000000:2A:00.0"
+#define BUS_0  "00000000:18:00.0"
+#define BUS_1  "00000000:2A:00.0"
 #define UUID_0 "GPU-81477906-d580-de42-e868-ff62e9ef4317"
 #define UUID_1 "GPU-8147ef90-7f0c-fc1e-c070-d80c4a3d939f"
 
 static const char busy_frame[] =
-        "GPU 00000000:2A:00.0 was successfully reset.\n"
-        "The following GPUs could not be reset:\n"
-        "  GPU 00000000:18:00.0: In use by another client\n"
-        "\n"
-        "1 device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA application, graphics "
-        "application such as an X server, or a monitoring application such as another instance of nvidia-smi). Please first "
-        "kill all processes using this device and all compute applications running in the system.\n";
+                "GPU 00000000:2A:00.0 was successfully reset.\n"
+                "The following GPUs could not be reset:\n"
+                "  GPU 00000000:18:00.0: In use by another client\n"
+                "\n"
+                "1 device is currently being used by one or more other processes (e.g., Fabric Manager, "
+                "CUDA application, graphics "
+                "application such as an X server, or a monitoring application such as another instance of "
+                "nvidia-smi). Please first "
+                "kill all processes using this device and all compute applications running in the system.\n";
 
 static void test_each_gpu_of_a_partial_failure_has_its_own_verdict(void **state) {
         assert_int_equal(smi_text_verdict(busy_frame, BUS_0, UUID_0), RESET_IN_USE);
@@ -34,16 +37,22 @@ static void test_refusals_of_all_kinds_are_told_apart(void **state) {
                 const char *text;
                 ResetVerdict verdict;
         } cases[] = {
-                { "Unable to reset GPU 00000000:18:00.0 because it's being used by some other process (e.g. CUDA application). "
-                  "Please first kill all processes using this GPU.\nSome GPUs could not be reset.\n", RESET_IN_USE },
+                { "Unable to reset GPU 00000000:18:00.0 because it's being used by some other process (e.g. "
+                  "CUDA application). "
+                  "Please first kill all processes using this GPU.\nSome GPUs could not be reset.\n",
+                                RESET_IN_USE },
                 { "GPU 00000000:18:00.0 is currently in use by another process.\n", RESET_IN_USE },
-                { "The following GPUs could not be reset:\n  GPU 00000000:18:00.0: Not Supported\n", RESET_NOT_SUPPORTED },
+                { "The following GPUs could not be reset:\n  GPU 00000000:18:00.0: Not Supported\n",
+                                RESET_NOT_SUPPORTED },
                 { "Resetting GPU 00000000:18:00.0 is not supported.\n", RESET_NOT_SUPPORTED },
-                { "GPU 00000000:18:00.0: did not complete reset successfully, and may be in an unstable state.\n",
-                  RESET_FAILED },
+                { "GPU 00000000:18:00.0: did not complete reset successfully, and may be in an unstable "
+                  "state.\n",
+                                RESET_FAILED },
                 { "Unable to reset GPU 00000000:18:00.0: Insufficient Permissions\n", RESET_FAILED },
-                { "GPU 00000000:18:00.0 was successfully reset.\nGPU 00000000:18:00.0: Unknown Error\n", RESET_FAILED },
-                { "GPU 00000000:18:00.0: Unknown Error\nGPU 00000000:18:00.0 was successfully reset.\n", RESET_FAILED },
+                { "GPU 00000000:18:00.0 was successfully reset.\nGPU 00000000:18:00.0: Unknown Error\n",
+                                RESET_FAILED },
+                { "GPU 00000000:18:00.0: Unknown Error\nGPU 00000000:18:00.0 was successfully reset.\n",
+                                RESET_FAILED },
                 { "gpu 00000000:18:00.0 WAS SUCCESSFULLY RESET.\r\n", RESET_DONE },
                 { "GPU " UUID_0 " was successfully reset.", RESET_DONE },
                 { "3 devices are currently being used by one or more other processes\n", RESET_IN_USE },
@@ -85,8 +94,16 @@ static void test_a_line_of_the_fabric_query_is_read(void **state) {
 
 static void test_a_bad_line_of_the_fabric_query_is_refused(void **state) {
         static const char *const lines[] = {
-                "", UUID_0, UUID_0 " 7 tray2", UUID_0 " 7 tray2 7 8", UUID_0 " -1 tray2 7", UUID_0 " 7 tr\x1b 7",
-                UUID_0 " 7 tray2 x", "GPU-1 7 tray2 7", UUID_0 " 70000 tray2 7", UUID_0 " 7 tray2 4294967295",
+                "",
+                UUID_0,
+                UUID_0 " 7 tray2",
+                UUID_0 " 7 tray2 7 8",
+                UUID_0 " -1 tray2 7",
+                UUID_0 " 7 tr\x1b 7",
+                UUID_0 " 7 tray2 x",
+                "GPU-1 7 tray2 7",
+                UUID_0 " 70000 tray2 7",
+                UUID_0 " 7 tray2 4294967295",
                 UUID_0 " 7 0123456789012345678901234567890123456789012345678901234567890123 7",
         };
         FabricLine line;
@@ -101,16 +118,16 @@ static void test_the_health_mask_is_summed_up_as_the_driver_does(void **state) {
                 FabricHealth health;
         } cases[] = {
                 { 0, FABRIC_HEALTH_NOT_SUPPORTED },
-                { 0xaa, FABRIC_HEALTH_HEALTHY },                     /* before incorrect configuration was told */
-                { 0x1aa, FABRIC_HEALTH_HEALTHY },                    /* driver 580 */
-                { 0x11aa, FABRIC_HEALTH_HEALTHY },                   /* 595, with a partition */
-                { 0x1a9, FABRIC_HEALTH_LIMITED_CAPACITY },           /* degraded bandwidth */
-                { 0x1a6, FABRIC_HEALTH_LIMITED_CAPACITY },           /* route recovery */
-                { 0x19a, FABRIC_HEALTH_UNHEALTHY },                  /* route unhealthy */
-                { 0x16a, FABRIC_HEALTH_UNHEALTHY },                  /* access timeout recovery */
-                { 0x4aa, FABRIC_HEALTH_UNHEALTHY },                  /* no partition, the old way */
-                { 0x21aa, FABRIC_HEALTH_UNHEALTHY },                 /* no partition, the new way */
-                { 0x199, FABRIC_HEALTH_UNHEALTHY },                  /* the worse of two */
+                { 0xaa, FABRIC_HEALTH_HEALTHY },           /* before incorrect configuration was told */
+                { 0x1aa, FABRIC_HEALTH_HEALTHY },          /* driver 580 */
+                { 0x11aa, FABRIC_HEALTH_HEALTHY },         /* 595, with a partition */
+                { 0x1a9, FABRIC_HEALTH_LIMITED_CAPACITY }, /* degraded bandwidth */
+                { 0x1a6, FABRIC_HEALTH_LIMITED_CAPACITY }, /* route recovery */
+                { 0x19a, FABRIC_HEALTH_UNHEALTHY },        /* route unhealthy */
+                { 0x16a, FABRIC_HEALTH_UNHEALTHY },        /* access timeout recovery */
+                { 0x4aa, FABRIC_HEALTH_UNHEALTHY },        /* no partition, the old way */
+                { 0x21aa, FABRIC_HEALTH_UNHEALTHY },       /* no partition, the new way */
+                { 0x199, FABRIC_HEALTH_UNHEALTHY },        /* the worse of two */
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
@@ -120,17 +137,26 @@ static void test_the_health_mask_is_summed_up_as_the_driver_does(void **state) {
 static void test_a_field_is_read_by_the_type_that_it_says(void **state) {
         uint64_t value;
 
-        assert_int_equal(device_field_number(&(NvmlFieldValue) { .value_type = NVML_VALUE_UINT,
-                                                                 .value.ull = UINT64_C(0xdeadbeef00000004) }, &value), 0);
+        assert_int_equal(device_field_number(&(NvmlFieldValue){ .value_type = NVML_VALUE_UINT,
+                                                             .value.ull = UINT64_C(0xdeadbeef00000004) },
+                                         &value),
+                        0);
         assert_int_equal(value, 4);
-        assert_int_equal(device_field_number(&(NvmlFieldValue) { .value_type = NVML_VALUE_ULONG_LONG,
-                                                                 .value.ull = UINT64_C(1) << 40 }, &value), 0);
+        assert_int_equal(device_field_number(&(NvmlFieldValue){ .value_type = NVML_VALUE_ULONG_LONG,
+                                                             .value.ull = UINT64_C(1) << 40 },
+                                         &value),
+                        0);
         assert_int_equal(value, UINT64_C(1) << 40);
-        assert_int_equal(device_field_number(&(NvmlFieldValue) { .value_type = NVML_VALUE_SIGNED_INT, .value.si = -1 },
-                                             &value), -ENODATA);
-        assert_int_equal(device_field_number(&(NvmlFieldValue) { .value_type = NVML_VALUE_UINT,
-                                                                 .result = NVML_NOT_SUPPORTED }, &value), -ENODATA);
-        assert_int_equal(device_field_number(&(NvmlFieldValue) { .value_type = UINT32_MAX }, &value), -ENODATA);
+        assert_int_equal(device_field_number(&(NvmlFieldValue){ .value_type = NVML_VALUE_SIGNED_INT,
+                                                             .value.si = -1 },
+                                         &value),
+                        -ENODATA);
+        assert_int_equal(device_field_number(&(NvmlFieldValue){ .value_type = NVML_VALUE_UINT,
+                                                             .result = NVML_NOT_SUPPORTED },
+                                         &value),
+                        -ENODATA);
+        assert_int_equal(device_field_number(&(NvmlFieldValue){ .value_type = UINT32_MAX }, &value),
+                        -ENODATA);
 }
 
 int main(void) {

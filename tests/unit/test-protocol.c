@@ -25,7 +25,7 @@ static int fixture_setup(void **state) {
 
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
                 return -errno;
-        f = (Fixture) { .other_end = fds[1] };
+        f = (Fixture){ .other_end = fds[1] };
         if (sd_bus_new(&f.bus) < 0 || sd_bus_set_fd(f.bus, fds[0], fds[0]) < 0 || sd_bus_start(f.bus) < 0)
                 return -EIO;
         if (sd_bus_message_new_signal(f.bus, &f.msg, "/x", "x.y", "Z") < 0)
@@ -67,8 +67,8 @@ static void sample_fill(GpuSample *sample) {
         sample->memory_total = UINT64_C(186) << 30;
         sample->n_links = 2;
         sample->n_links_active = 1;
-        sample->links[0] = (GpuLink) { .link = 0, .active = true, .remote = "00000008:06:00.0" };
-        sample->links[1] = (GpuLink) { .link = 1 };
+        sample->links[0] = (GpuLink){ .link = 0, .active = true, .remote = "00000008:06:00.0" };
+        sample->links[1] = (GpuLink){ .link = 1 };
 }
 
 static void test_a_probe_comes_back_as_it_was_written(void **state) {
@@ -109,8 +109,14 @@ static void test_holders_come_back_as_they_were_written(void **state) {
         size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(holders); i++)
-                holders[i] = (GpuHolder) { .uuid = UUID_0, .pid = 1860 + (pid_t) i, .start_time = 99, .uid = 1000,
-                                           .user = "joe", .command = "\\xff", .where = "job 27", .used_bytes = 20 };
+                holders[i] = (GpuHolder){ .uuid = UUID_0,
+                        .pid = 1860 + (pid_t) i,
+                        .start_time = 99,
+                        .uid = 1000,
+                        .user = "joe",
+                        .command = "\\xff",
+                        .where = "job 27",
+                        .used_bytes = 20 };
         assert_return_code(protocol_append_holders(f->msg, holders, ELEMENTSOF(holders)), 0);
         assert_int_equal(protocol_read_holders(sealed(f), &read, &n), 0);
         assert_string_equal(sd_bus_message_get_signature(f->msg, true), "a(sutussst)");
@@ -168,8 +174,9 @@ static int read_one(Fixture *f, GpuSample *ret, const char *entries, ...) {
 static void test_unknown_keys_are_passed_over(void **state) {
         GpuSample sample;
 
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 3, "uuid", "s", UUID_0, "colour", "a(ss)", 1, "x", "y",
-                                  "minor", "u", 7U), 0);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 3, "uuid", "s", UUID_0, "colour", "a(ss)", 1,
+                                         "x", "y", "minor", "u", 7U),
+                        0);
         assert_int_equal(sample.minor, 7);
         assert_int_equal(sample.index, UNKNOWN_U32);
 }
@@ -177,7 +184,8 @@ static void test_unknown_keys_are_passed_over(void **state) {
 static void test_a_wrong_type_is_refused(void **state) {
         GpuSample sample;
 
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "minor", "s", "7"), -EBADMSG);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "minor", "s", "7"),
+                        -EBADMSG);
 }
 
 static void test_a_gpu_without_uuid_is_refused(void **state) {
@@ -195,13 +203,15 @@ static void test_a_wrong_uuid_is_refused(void **state) {
 static void test_a_wrong_bus_id_is_refused(void **state) {
         GpuSample sample;
 
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "bus_id", "s", "18"), -EBADMSG);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "bus_id", "s", "18"),
+                        -EBADMSG);
 }
 
 static void test_a_key_given_twice_is_refused(void **state) {
         GpuSample sample;
 
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "uuid", "s", UUID_1), -EBADMSG);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "uuid", "s", UUID_1),
+                        -EBADMSG);
 }
 
 static void test_a_string_that_does_not_fit_is_refused(void **state) {
@@ -210,13 +220,15 @@ static void test_a_string_that_does_not_fit_is_refused(void **state) {
 
         memset(longer, 'x', sizeof longer);
         longer[sizeof longer - 1] = '\0';
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "name", "s", longer), -EBADMSG);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "name", "s", longer),
+                        -EBADMSG);
 }
 
 static void test_control_characters_are_refused(void **state) {
         GpuSample sample;
 
-        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "name", "s", "\033[2J"), -EBADMSG);
+        assert_int_equal(read_one(*state, &sample, "a{sv}", 2, "uuid", "s", UUID_0, "name", "s", "\033[2J"),
+                        -EBADMSG);
 }
 
 static void test_too_many_links_are_refused(void **state) {
@@ -258,7 +270,9 @@ static void test_a_verdict_out_of_range_is_refused(void **state) {
         GpuReset *read = NULL;
         size_t n;
 
-        assert_return_code(sd_bus_message_append(f->msg, "a(sus)", 1, UUID_0, (uint32_t) _RESET_VERDICT_MAX, ""), 0);
+        assert_return_code(sd_bus_message_append(
+                                           f->msg, "a(sus)", 1, UUID_0, (uint32_t) _RESET_VERDICT_MAX, ""),
+                        0);
         assert_int_equal(protocol_read_resets(sealed(f), &read, &n), -EBADMSG);
         assert_null(read);
 }
