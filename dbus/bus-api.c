@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/base/text.h"
+#include "agent/log/log.h"
 #include "dbus/bus-call.h"
 #include "dbus/bus-objects.h"
 
@@ -71,6 +72,8 @@ static int on_reap(sd_event_source *source, void *userdata) {
         while (*link) {
                 BusConnection *connection = *link;
 
+                if (connection->stalled)
+                        bus_connection_drop(connection);
                 if (!connection->dead) {
                         link = &connection->next;
                         continue;
@@ -88,6 +91,14 @@ void bus_connection_drop(BusConnection *connection) {
                 return;
         connection->dead = true;
         bus_calls_abandon(connection);
+        (void) sd_event_source_set_enabled(connection->api->reaper, SD_EVENT_ONESHOT);
+}
+
+void bus_connection_stalled(BusConnection *connection) {
+        if (connection->stalled)
+                return;
+        log_message(LOG_WARNING, "A peer on the private socket does not read: its connection is closed");
+        connection->stalled = true;
         (void) sd_event_source_set_enabled(connection->api->reaper, SD_EVENT_ONESHOT);
 }
 

@@ -30,6 +30,7 @@ typedef struct BusConnection {
         BusApi *api;
         sd_bus *bus;
         bool trusted; /* the peer is root: checked when it was accepted */
+        bool stalled; /* it does not read; to be dropped from the event loop */
         bool dead;    /* disconnected; freed from the event loop */
         void (*on_lost)(void *userdata);
         void *userdata;
@@ -67,6 +68,9 @@ DEFINE_CLEANUP(BusApi, bus_api_free_ptr, bus_api_free)
 
 /* Ends a connection: its pending calls are abandoned. Without calling on_lost. */
 void bus_connection_drop(BusConnection *connection);
+
+/* The same, but later: for where calls of this connection may be on the stack. */
+void bus_connection_stalled(BusConnection *connection);
 
 /* For handlers and property getters, whose userdata may be the GPU: the connection they run for. */
 BusConnection* bus_connection_current(sd_bus *bus);

@@ -110,6 +110,19 @@ static void test_the_private_socket_is_root_s_whatever_its_mode(void **state) {
         assert_int_equal(chmod(path, 0600), 0);
 }
 
+static void test_a_peer_that_does_not_read_is_put_out(void **state) {
+        const Fixture *f = *state;
+        CLEANUP(bus_close_ptr) sd_bus *deaf = NULL;
+        unsigned before = fixture_descriptors(f);
+
+        assert_int_equal(fixture_connect_private(f, 0, &deaf), 0);
+        wait_until(fixture_descriptors(f) == before + 1);
+        /* Each reload is a signal; the socket itself takes some hundreds. */
+        for (unsigned i = 0; i < 100000 && fixture_descriptors(f) > before; i++)
+                fixture_expect(f->root, MANAGER, "Reload", NULL, "");
+        assert_int_equal(fixture_descriptors(f), before);
+}
+
 static void test_the_private_socket_has_the_same_objects(void **state) {
         const Fixture *f = *state;
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
@@ -310,6 +323,7 @@ int main(void) {
                 cmocka_unit_test_setup(test_descriptors_are_closed_with_their_connections, bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_the_private_socket_is_root_s_whatever_its_mode, bus_fixture_calm),
+                cmocka_unit_test_setup(test_a_peer_that_does_not_read_is_put_out, bus_fixture_calm),
                 cmocka_unit_test_setup(test_the_private_socket_has_the_same_objects, bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes,
