@@ -20,7 +20,7 @@ int verb_metrics(const Options *options, int argc, char **argv) {
         if (r == -ENOENT)
                 return fail_with(CLI_NO_AGENT,
                                 "there is no " METRICS_PATH ": gpuagentd was not started in this boot; "
-                                                            "start it with: systemctl start gpuagentd");
+                                "start it with: systemctl start gpuagentd");
         if (r == -EACCES)
                 return fail_with(CLI_DENIED, "cannot read " METRICS_PATH ": %s", strerror(-r));
         if (r < 0)
