@@ -148,6 +148,10 @@ void handover_go(Handover *handover, usec_t now_usec) {
         handover->not_before_usec = 0;
 }
 
+void handover_ask_again(Handover *handover) {
+        handover->out = false;
+}
+
 /* The driver did not answer: before the reset nothing has happened, after it nobody knows. */
 static void handover_end_without_driver(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
         Outcome outcome = OUTCOME_NO_DRIVER;

@@ -83,6 +83,9 @@ int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *r
 /* The operation it wants is under way. */
 void handover_go(Handover *handover, usec_t now_usec);
 
+/* It brought nothing about this GPU: wanted again. */
+void handover_ask_again(Handover *handover);
+
 /* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK: nothing came, `error`
  * says why. The GPU's sample and holders are up to date already; `listed` is false when a probe did not find the GPU. */
 void handover_take_probe(Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);

@@ -56,7 +56,7 @@ static bool manager_poll_is_due(Manager *manager, usec_t now_usec) {
 static int manager_choose(Manager *manager, usec_t now_usec, VendorOperation *ret, bool *ret_all) {
         Wants wants = manager_wants(manager, now_usec);
 
-        wants.all |= manager_poll_is_due(manager, now_usec);
+        wants.all |= manager_poll_is_due(manager, now_usec) || manager->look_around;
         *ret_all = wants.all;
         if (wants.probe)
                 *ret = VENDOR_PROBE;
@@ -195,6 +195,8 @@ void manager_dispatch(Manager *manager, Now now) {
                 manager_mark_asked(manager, operation, all, now.monotonic_usec);
                 manager->out = true;
                 manager->out_operation = operation;
+                manager->out_all = operation == VENDOR_PROBE && all;
+                manager->look_around &= !manager->out_all;
                 r = manager_start(manager, operation, all, now);
                 if (r > 0) {
                         manager_commit(manager, now);
@@ -243,15 +245,23 @@ static void manager_take_samples(Manager *manager, const VendorReply *reply, use
         inventory_sort(&manager->inventory);
 }
 
+/* A GPU that did not show up is gone only by the list of the whole tray: the driver service answers nothing at all when one
+ * of those asked for is not there. */
 static void manager_reply_probe(Manager *manager, const VendorReply *reply, Now now) {
         if (reply->driver_state == DRIVER_OK)
                 manager_take_samples(manager, reply, now.realtime_usec);
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
+                bool listed = gpu->seen == manager->probes;
 
-                if (gpu->handover && gpu->handover->out)
-                        handover_take_probe(gpu->handover, reply->driver_state, reply->driver_error,
-                                            gpu->seen == manager->probes, now.monotonic_usec);
+                if (!gpu->handover || !gpu->handover->out)
+                        continue;
+                if (reply->driver_state == DRIVER_OK && !listed && !manager->out_all) {
+                        handover_ask_again(gpu->handover);
+                        manager->look_around = true;
+                } else
+                        handover_take_probe(gpu->handover, reply->driver_state, reply->driver_error, listed,
+                                            now.monotonic_usec);
         }
 }
 

@@ -88,8 +88,13 @@ static void fake_gpu_settle(FakeGpu *gpu) {
                 gpu->sample.recovery_action = gpu->action_after;
 }
 
+/* As the driver service has it: when one of those asked for is not there, nothing is said of the others. */
 static size_t fake_probe(Fake *fake, GpuSample *samples) {
         size_t n = 0;
+
+        STRV_FOREACH(uuid, fake->uuids)
+                if (!fake_by_uuid(fake, *uuid)->listed)
+                        return 0;
 
         for (size_t i = 0; i < fake->n; i++) {
                 FakeGpu *gpu = &fake->gpus[i];

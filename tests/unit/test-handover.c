@@ -152,7 +152,8 @@ static void test_a_gpu_that_the_driver_lists_no_more_needs_a_reboot(void **state
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
 
         f->fake.gpus[0].listed = false;
-        refused_before_the_reset(f, OUTCOME_NEEDS_REBOOT, "GPU 0 is gone from the driver's list", GPU_STATE_QUARANTINED);
+        refused_before_the_reset(f, OUTCOME_NEEDS_REBOOT, "GPU 0 is gone from the driver's list", GPU_STATE_LOST);
+        assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
 }
 
 static void test_a_gpu_in_mig_mode_is_refused_and_not_quarantined(void **state) {
@@ -394,7 +395,8 @@ static void test_a_gpu_that_does_not_come_back_has_failed(void **state) {
         fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_RESET_FAILED);
         assert_string_equal(told.message, "GPU 0 did not come back after its reset: gone from the driver's list");
-        assert_int_equal(fixture_state(f, 0), GPU_STATE_QUARANTINED);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_LOST);
+        assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
         assert_true(f->now.monotonic_usec >= 120 * USEC_PER_SEC);
 }
 

@@ -133,6 +133,18 @@ static void test_a_gpu_named_in_no_way_we_know_is_passed_over(void **state) {
         assert_int_equal(n, 1);
 }
 
+static void test_a_gpu_that_is_gone_does_not_take_the_others_along(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(4);
+        Told told;
+
+        f->fake.gpus[3].listed = false;
+        assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_NEEDS_REBOOT);
+        assert_string_equal(told.message, "GPU 3 is gone from the driver's list; reboot the tray");
+        assert_int_equal(fixture_state(f, 3), GPU_STATE_LOST);
+        for (size_t i = 0; i < 3; i++)
+                assert_int_equal(fixture_state(f, i), GPU_STATE_CLEAN);
+}
+
 /* --- batches --- */
 
 static void test_resets_that_come_together_go_out_in_one(void **state) {
@@ -400,6 +412,7 @@ int main(void) {
                 cmocka_unit_test(test_a_gpu_that_is_gone_is_lost_and_never_clean_again_by_itself),
                 cmocka_unit_test(test_a_gpu_keeps_its_record_when_its_index_changes),
                 cmocka_unit_test(test_a_gpu_named_in_no_way_we_know_is_passed_over),
+                cmocka_unit_test(test_a_gpu_that_is_gone_does_not_take_the_others_along),
                 cmocka_unit_test(test_resets_that_come_together_go_out_in_one),
                 cmocka_unit_test(test_a_thousand_gpus_take_as_many_operations_as_one),
                 cmocka_unit_test(test_a_busy_gpu_does_not_keep_the_next_ones_waiting),
