@@ -95,9 +95,9 @@ handover_is_off() {
         within 20 "the node is idle" node_is "$tray" idle
         like "one line says why" "$(audit "$tray" "$job")" "^job $job: .*handover\.reset"
         on "$tray" 'rm /etc/gpuagent/gpuagentd.yaml.d/off.yaml && systemctl reload gpuagentd'
-        job=$(submit -w "$tray" --gpus=2 'true')
+        job=$(submit -w "$tray" --gpus=4 'true')
         within 60 "with the setting gone a job ends" job_is_over "$job"
-        is "and its GPUs are reset again" "$(audit "$tray" "$job")" "job $job: GPUs 0,1 reset"
+        is "and its GPUs are reset again" "$(audit "$tray" "$job")" "job $job: GPUs 0,1,2,3 reset"
 }
 
 begin

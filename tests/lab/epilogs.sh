@@ -21,8 +21,8 @@ two_epilogs_at_once() {
         within 90 "the first one's epilog ends" job_is_over "$first"
         within 90 "the second one's epilog ends" job_is_over "$second"
         on "$tray" 'rm -f /shared/go'
-        gpus=$({ audit "$tray" "$first"; audit "$tray" "$second"; } | sed 's/^job [0-9]*: //' | sort)
-        is "each has reset its own GPUs" "$gpus" $'GPUs 0,1 reset\nGPUs 2,3 reset'
+        gpus=$({ audit "$tray" "$first"; audit "$tray" "$second"; } | sed -n 's/^job [0-9]*: GPUs \(.,.\) reset$/\1/p')
+        is "each has reset its own two GPUs" "$(tr ',' '\n' <<<"$gpus" | sort | paste -sd ,)" 0,1,2,3
         is "all GPUs are clean" "$(column "$tray" STATE)" 'clean clean clean clean'
         within 20 "the node is idle" node_is "$tray" idle
 }

@@ -50,8 +50,7 @@ reset_by_job() {
         local before job slurm_gpus
 
         before=$(reset_counts "$tray")
-        # shellcheck disable=SC2016 # expanded in the job
-        read -r job slurm_gpus < <(joe "srun -w $tray $* bash -c 'echo \$SLURM_JOB_ID \$SLURM_JOB_GPUS'")
+        read -r job slurm_gpus < <(joe "srun -w $tray $* bash -c 'echo \$SLURM_JOB_ID \$SLURM_STEP_GPUS'")
         poll 60 job_is_over "$job"
         printf '%s | %s | %s\n' "$slurm_gpus" "$(audit "$tray" "$job" | sed 's/^job [0-9]*: //')" \
                 "$(counts_changed "$before" "$(reset_counts "$tray")")"

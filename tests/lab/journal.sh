@@ -13,15 +13,15 @@ field() {
 }
 
 begin
-job=$(submit -w "$tray" --gpus=2 'true')
-within 60 "a job with two GPUs ends" job_is_over "$job"
-message="job $job: GPUs 0,1 reset"
+job=$(submit -w "$tray" --gpus=4 'true')
+within 60 "a job ends" job_is_over "$job"
+message="job $job: GPUs 0,1,2,3 reset"
 is "the audit line is there" "$(audit "$tray" "$job")" "$message"
 is "it is the agent's" "$(field "$message" _SYSTEMD_UNIT)" gpuagentd.service
 is "it names the tenant" "$(field "$message" GPUAGENT_TENANT)" "slurm/$job.0"
-is "one field a GPU" "$(field "$message" GPUAGENT_GPU | grep -c .)" 2
+is "one field a GPU" "$(field "$message" GPUAGENT_GPU | grep -c .)" 4
 like "it has the duration" "$(field "$message" GPUAGENT_DURATION_USEC)" '^[0-9]+$'
 like "it has a message id" "$(field "$message" MESSAGE_ID)" '^[0-9a-f]{32}$'
 like "the catalog explains it" \
-        "$(on "$tray" "journalctl -q --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")" $'(^|\n)-- '
+        "$(on "$tray" "journalctl -q --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")" "Subject: GPUs were handed over"
 finish
