@@ -24,7 +24,7 @@
 #define CONF_SIZE_MAX  (16 << 20)
 
 /* slurmd -G takes some 50 ms; where it has to load the vendor's library, longer. */
-#define SLURMD_TIMEOUT_USEC (20 * USEC_PER_SEC)
+#define SLURMD_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 #define MINOR_MAX 65535U
 

@@ -11,13 +11,13 @@
 #include "cli/slurm-drain.h"
 #include "cli/slurm-gpus.h"
 
-/* Below Slurm's own limit, after which it kills the script without a word: what the drain takes, and some
- * more. Where Slurm has no limit, longer than the agent's own deadlines for a reset with all that belongs to
- * it. */
+/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the deadline
+ * and the drain take, and a second. Where Slurm has no limit, longer than the agent's own deadlines for a reset with
+ * all that belongs to it. */
 #define EPILOG_TIMEOUT_USEC (280 * USEC_PER_SEC)
-#define EPILOG_MARGIN_USEC  (12 * USEC_PER_SEC)
-
-#define DRAIN_TIMEOUT_USEC (10 * USEC_PER_SEC)
+#define ANSWER_MARGIN_USEC  USEC_PER_SEC
+#define DRAIN_TIMEOUT_USEC  (10 * USEC_PER_SEC)
+#define EPILOG_MARGIN_USEC  (ANSWER_MARGIN_USEC + DRAIN_TIMEOUT_USEC + USEC_PER_SEC)
 
 /* Without an agent the answer is known at once and should be given at once. */
 #define DRAIN_TIMEOUT_NO_AGENT_USEC (1500 * USEC_PER_MSEC)
@@ -74,9 +74,12 @@ static int find_gpus(
                         job, naming == SLURM_NAMES_PLACE ? &places : NULL, &tray, ret, failure);
 }
 
-static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *options, Client *client,
-                Failure *failure) {
+/* What was spent on finding the GPUs is no longer there for the reset. */
+static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *options, usec_t deadline,
+                Client *client, Failure *failure) {
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        usec_t now = now_monotonic_usec();
+        usec_t left = deadline > now + USEC_PER_SEC ? deadline - now : USEC_PER_SEC;
         int r;
 
         r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Release", &message);
@@ -86,23 +89,23 @@ static int release(const SlurmJob *job, const SlurmGpus *gpus, const Options *op
                 r = sd_bus_message_append_strv(message, gpus->ids);
         if (r >= 0)
                 r = sd_bus_message_append(message, "a{sv}", 2, "identifier", "s",
-                                options->identifier ?: "slurm-epilog", "timeout-usec", "t",
-                                options->timeout_usec);
+                                options->identifier ?: "slurm-epilog", "timeout-usec", "t", left);
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask gpuagentd for the handover");
-        return client_call(client, message, request_timeout(options), NULL, failure);
+        return client_call(client, message, left + ANSWER_MARGIN_USEC, NULL, failure);
 }
 
 static int hand_over(const SlurmJob *job, const Config *config, const Options *options, SlurmGpus *ret_gpus,
                 Failure *failure) {
         CLEANUP(client_free_ptr) Client *client = NULL;
+        usec_t deadline = usec_add(now_monotonic_usec(), epilog_timeout(job, options));
         int r;
 
         r = client_open(options, &client, failure);
         if (r >= 0)
                 r = find_gpus(job, (GpuIndexRule) config->slurm.gpu_index, client, ret_gpus, failure);
         if (r >= 0)
-                r = release(job, ret_gpus, options, client, failure);
+                r = release(job, ret_gpus, options, deadline, client, failure);
         return r;
 }
 
@@ -138,7 +141,6 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         CLEANUP(slurm_job_done) SlurmJob job = {};
         CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
         CLEANUP(config_free_ptr) Config *config = NULL;
-        Options request = *options;
         int r;
 
         r = slurm_job_read(&job, &failure);
@@ -149,8 +151,7 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         if (r < 0)
                 return failure_report(&failure);
 
-        request.timeout_usec = epilog_timeout(&job, options);
-        r = hand_over(&job, config, &request, &gpus, &failure);
+        r = hand_over(&job, config, options, &gpus, &failure);
         if (!config->handover.reset) {
                 print_line(stdout, "job %u: GPUs not reset: handover.reset is off", job.id);
                 return succeed();
