@@ -10,8 +10,10 @@
 #include "agent/base/text.h"
 #include "agent/core/handover.h"
 
-/* How many holders a line for people names; the rest is counted. */
-#define HOLDERS_NAMED 4
+/* Room for " and 1024 more" where not every holder fits. */
+#define MORE_SIZE 24
+/* And for "GPU 0 is " before them, in a detail of the same size. */
+#define PREFIX_SIZE 24
 
 static const char *const gpu_state_table[_GPU_STATE_MAX] = {
         [GPU_STATE_UNKNOWN] = "unknown",         [GPU_STATE_CLEAN] = "clean",
@@ -137,9 +139,8 @@ void gpu_set_reason(Gpu *gpu, const char *format, ...) {
 }
 
 void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size) {
-        size_t named = gpu->n_holders < HOLDERS_NAMED ? gpu->n_holders : HOLDERS_NAMED;
-        size_t n = gpu->n_holders, used = 0;
         bool seen_by_nvml = gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0;
+        size_t n = gpu->n_holders, named = 0, used = 0;
 
         if (n == 0 && seen_by_nvml)
                 n = gpu->sample.n_processes;
@@ -148,25 +149,26 @@ void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts
                                                          "(nvidia_drm, nvidia_uvm or another kernel module)");
         else
                 (void) snprintf(ret_counts, counts_size, "held by %zu process%s", n, n == 1 ? "" : "es");
-        if (named == 0) {
-                (void) snprintf(ret, size, "%s", ret_counts);
-                return;
-        }
+        (void) snprintf(ret, size, "%s", ret_counts);
 
-        for (size_t i = 0; i < named && used < size; i++) {
+        for (; named < gpu->n_holders; named++) {
                 char holder[256];
+                size_t wanted;
 
-                gpu_holder_format(gpu->holders + i, holder, sizeof holder);
-                used += (size_t) snprintf(ret + used, size - used, "%s%s", i == 0 ? "held by " : ", ", holder);
+                gpu_holder_format(gpu->holders + named, holder, sizeof holder);
+                wanted = used + strlen(named == 0 ? "held by " : ", ") + strlen(holder);
+                if (wanted + (named + 1 < n ? MORE_SIZE : 1) > size)
+                        break;
+                used += (size_t) snprintf(ret + used, size - used, "%s%s", named == 0 ? "held by " : ", ", holder);
         }
-        if (used < size && n > named)
+        if (named > 0 && named < n)
                 (void) snprintf(ret + used, size - used, " and %zu more", n - named);
 }
 
 void gpu_explain_holders(Gpu *gpu) {
         char text[GPU_REASON_SIZE], counts[GPU_REASON_SIZE];
 
-        gpu_format_holders(gpu, text, sizeof text, counts, sizeof counts);
+        gpu_format_holders(gpu, text, sizeof text - PREFIX_SIZE, counts, sizeof counts);
         if (streq(text, gpu->reason))
                 return;
         memcpy(gpu->reason, text, sizeof text);

@@ -130,8 +130,8 @@ void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
 /* Makes the holders the reason of the state. */
 void gpu_explain_holders(Gpu *gpu);
 
-/* "held by python (pid 1860, user joe), nvtop (pid 7, user root) and 3 more"
- * into ret, and "held by 5 processes" into ret_counts. */
+/* "held by python (pid 1860, user joe), nvtop (pid 7, user root)" into ret, with as many as fit and "and 3 more" for the
+ * rest, and "held by 5 processes" into ret_counts. */
 void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size);
 
 const char* gpu_state_to_string(GpuState state);

@@ -248,6 +248,7 @@ static void test_the_longest_names_of_holders_fit_into_any_size(void **state) {
                 assert_true(strlen(text) < size && strlen(counts) < size);
         }
         assert_string_equal(gpu->reason_counts, "held by 6 processes");
+        assert_contains(gpu->reason, ") and 4 more");
 }
 
 static void test_holders_that_only_nvml_counts_are_counted(void **state) {
