@@ -40,6 +40,7 @@ int bus_api_new(sd_event *event, Manager *manager, const char *node_name, BusApi
 }
 
 static void connection_free(BusConnection *connection) {
+        (void) sd_bus_slot_unref(connection->watch);
         if (connection->bus) {
                 (void) sd_bus_detach_event(connection->bus);
                 (void) sd_bus_close_unref(connection->bus); /* never flushed: that could block */

@@ -34,6 +34,8 @@ typedef struct BusConnection {
         bool dead;    /* disconnected; freed from the event loop */
         void (*on_lost)(void *userdata);
         void *userdata;
+        sd_bus_slot *watch; /* for callers that leave the bus, while there are calls */
+        size_t n_calls;
         struct BusConnection *next;
 } BusConnection;
 
@@ -48,6 +50,7 @@ struct BusApi {
         BusConnection *connections;
         size_t n_connections;
         BusCall *calls;
+        size_t n_calls;
         sd_event_source *reaper; /* frees dead connections outside their callbacks */
 
         unsigned n_denials_logged; /* within the minute that began then */

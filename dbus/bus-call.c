@@ -23,7 +23,9 @@ BusCall* bus_call_free(BusCall *call) {
 
         if (call->request)
                 request_abandon(call->request);
-        (void) sd_bus_slot_unref(call->watch);
+        if (--call->connection->n_calls == 0)
+                call->connection->watch = sd_bus_slot_unref(call->connection->watch);
+        api->n_calls--;
         (void) sd_bus_slot_unref(call->query);
         (void) sd_bus_message_unref(call->message);
         free(call);
@@ -54,6 +56,8 @@ static int call_new(BusConnection *connection, sd_bus_message *msg, const char *
                 .next = connection->api->calls,
         };
         connection->api->calls = call;
+        connection->api->n_calls++;
+        connection->n_calls++;
         *ret = call;
         return 0;
 }
@@ -101,27 +105,31 @@ void bus_call_identified(BusCall *call, uid_t uid) {
         call->over_limit = user_over_limit(call);
 }
 
-static int on_caller_left(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
-        BusCall *call = userdata;
-        const char *name, *old_owner, *new_owner;
+static int on_name_lost(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        BusConnection *connection = userdata;
+        const char *name;
+        BusCall *next;
 
-        if (sd_bus_message_read(msg, "sss", &name, &old_owner, &new_owner) <= 0 || new_owner[0] != '\0')
+        if (sd_bus_message_read(msg, "s", &name) <= 0)
                 return 0;
-        (void) bus_call_free(call);
+        for (BusCall *call = connection->api->calls; call; call = next) {
+                next = call->next;
+                if (call->connection == connection && streq(sd_bus_message_get_sender(call->message), name))
+                        (void) bus_call_free(call);
+        }
         return 0;
 }
 
-/* The watch goes out before the first question: a caller that leaves in between makes the question fail. */
-static int call_watch(BusCall *call, const char *sender) {
-        char match[256];
-
-        if (snprintf(match, sizeof match,
-                            "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
-                            "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s'",
-                            sender) >= (int) sizeof match)
-                return -EINVAL;
-        return sd_bus_add_match_async(
-                        call->connection->bus, &call->watch, match, on_caller_left, NULL, call);
+/* One rule for whoever leaves, while any call waits: the bus limits the rules of a connection and ends one
+ * that fails to add its own, so a rule a caller would be a way for callers to cut us off. It goes out before
+ * the first question: a caller that leaves in between makes the question fail. */
+static int watch_callers(BusConnection *connection) {
+        if (connection->watch)
+                return 0;
+        return sd_bus_add_match_async(connection->bus, &connection->watch,
+                        "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+                        "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
+                        on_name_lost, NULL, connection);
 }
 
 static int limit_reached(sd_bus_error *error) {
@@ -139,11 +147,13 @@ static int authorize_first(
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "The caller is not known");
         if (sender_over_limit(connection->api, sender))
                 return limit_reached(error);
+        if (connection->api->n_calls >= BUS_CALLS_MAX)
+                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "Too many calls are waiting");
 
         r = call_new(connection, msg, action, &call);
         if (r < 0)
                 return r;
-        r = call_watch(call, sender);
+        r = watch_callers(connection);
         if (r >= 0)
                 r = bus_auth_ask(call, sender);
         if (r < 0)

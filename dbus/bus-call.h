@@ -13,6 +13,9 @@
 /* Calls that one user may have waiting at a time. */
 #define BUS_CALLS_PER_USER 128U
 
+/* All of them, on the system bus: each is looked at for each. */
+#define BUS_CALLS_MAX 4096U
+
 typedef enum BusCallState {
         BUS_CALL_ASKED, /* a question is out */
         BUS_CALL_ALLOWED,
@@ -26,7 +29,6 @@ struct BusCall {
         BusCallState state;
         uid_t uid; /* (uid_t) -1: not known yet */
         bool over_limit;
-        sd_bus_slot *watch; /* the caller leaves the bus */
         sd_bus_slot *query;
         Request *request;
         BusCall *next;

@@ -127,8 +127,8 @@ static void finish_with_error(DriverLink *link, const sd_bus_error *error) {
                         return;
                 }
 
-        /* The driver works; a GPU that we know is not on its list. A probe says so by leaving it out; a search
-         * that found nobody would say that nobody holds the others. */
+        /* The driver works; a GPU that we know is not on its list. A probe says so by leaving it out; a
+         * search that found nobody would say that nobody holds the others. */
         if (sd_bus_error_has_name(error, PROTOCOL_ERROR_NO_SUCH_GPU) && link->operation == VENDOR_PROBE) {
                 finish_without(link, DRIVER_OK, "");
                 return;

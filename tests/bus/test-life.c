@@ -272,6 +272,37 @@ static void test_one_user_s_waiting_calls_are_limited(void **state) {
         fixture_expect(f->root, MANAGER, "Reset", NULL, "asa{sv}", 0, 0);
 }
 
+static void test_strangers_cannot_cut_the_agent_off_with_many_calls(void **state) {
+        const Fixture *f = *state;
+        sd_bus *strangers[12];
+        const char *before, *after;
+        CLEANUP(message_unref_ptr) sd_bus_message *first = NULL, *second = NULL;
+        uint64_t resets = fixture_resets(f);
+
+        assert_true(sd_bus_call_method(f->root, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                    "org.freedesktop.DBus", "GetNameOwner", NULL, &first, "s",
+                                    BUS_NAME) >= 0);
+        assert_true(sd_bus_message_read(first, "s", &before) > 0);
+
+        assert_int_equal(kill(f->agent, SIGSTOP), 0);
+        for (size_t i = 0; i < ELEMENTSOF(strangers); i++) {
+                strangers[i] = fixture_connect(f, NOBODY_UID, 0);
+                for (unsigned j = 0; j < 120; j++)
+                        send_call(strangers[i], "Reset", "asa{sv}", ignore_answer, NULL);
+        }
+        assert_int_equal(kill(f->agent, SIGCONT), 0);
+        fixture_expect(f->root, MANAGER, "Refresh", NULL, "a{sv}", 0);
+        for (size_t i = 0; i < ELEMENTSOF(strangers); i++)
+                (void) sd_bus_close_unref(strangers[i]);
+
+        assert_true(sd_bus_call_method(f->root, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                    "org.freedesktop.DBus", "GetNameOwner", NULL, &second, "s",
+                                    BUS_NAME) >= 0);
+        assert_true(sd_bus_message_read(second, "s", &after) > 0);
+        assert_string_equal(after, before);
+        assert_int_equal(fixture_resets(f), resets);
+}
+
 static void test_a_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(void **state) {
         const Fixture *f = *state;
         CLEANUP(free_ptr) char *message = NULL;
@@ -333,6 +364,8 @@ int main(void) {
                 cmocka_unit_test_setup(test_the_driver_s_errors_become_its_state, bus_fixture_calm),
                 cmocka_unit_test_setup(test_everything_is_readable_while_the_driver_hangs, bus_fixture_calm),
                 cmocka_unit_test_setup(test_one_user_s_waiting_calls_are_limited, bus_fixture_calm),
+                cmocka_unit_test_setup(
+                                test_strangers_cannot_cut_the_agent_off_with_many_calls, bus_fixture_calm),
                 cmocka_unit_test_setup(test_a_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one,
                                 bus_fixture_calm),
                 cmocka_unit_test_setup(test_it_ends_at_once_also_in_the_middle_of_a_reset, bus_fixture_calm),
