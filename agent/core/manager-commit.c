@@ -90,8 +90,8 @@ static void manager_end_handover(Manager *manager, Gpu *gpu, Now now) {
         Handover *handover = gpu->handover;
 
         gpu->handover = take_ptr(&gpu->next);
-        if (gpu->handover)
-                gpu->handover->phase_since_usec = now.monotonic_usec;
+        if (gpu->handover) /* its time starts here; what it waited for was the other's */
+                gpu->handover->started_usec = gpu->handover->phase_since_usec = now.monotonic_usec;
 
         manager_tell(manager, on_reset_finished, gpu, handover->tenant, handover->outcome, handover->detail);
         for (size_t i = 0; i < handover->n_waiters; i++)

@@ -47,7 +47,7 @@ static bool manager_poll_is_due(Manager *manager, usec_t now_usec) {
         if (now_usec < manager->poll_at_usec)
                 return false;
         for (size_t i = 0; i < manager->inventory.n && !awake; i++)
-                awake = manager->inventory.by_index[i]->sample.persistence;
+                awake = manager->inventory.by_index[i]->present && manager->inventory.by_index[i]->sample.persistence;
         manager->poll_at_usec = usec_add(now_usec, manager->config->driver.poll_interval_usec);
         return awake;
 }

@@ -275,6 +275,8 @@ int manager_verify_known(Manager *manager, char *const *ids, char **ret_message)
                 return manager_fail(manager, r, "Out of memory");
         if (!outcome_is_failure(request->outcome))
                 return 0;
+        if (!request->message)
+                return manager_fail(manager, -ENOMEM, "Out of memory");
         *ret_message = take_ptr(&request->message);
         return 1;
 }

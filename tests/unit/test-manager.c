@@ -46,6 +46,19 @@ static void test_a_driver_that_is_kept_awake_is_polled_at_its_interval(void **st
         assert_in_range(f->fake.started[VENDOR_PROBE], 2 + 238, 2 + 241);
 }
 
+static void test_a_gpu_that_is_gone_keeps_no_driver_awake(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new(2);
+        unsigned started;
+
+        f->fake.gpus[1].sample.persistence = true;
+        fixture_run_for(f, USEC_PER_SEC);
+        f->fake.gpus[1].listed = false;
+        fixture_run_for(f, 20 * USEC_PER_SEC);
+        started = f->fake.started[VENDOR_PROBE];
+        fixture_run_for(f, 3600 * USEC_PER_SEC);
+        assert_int_equal(f->fake.started[VENDOR_PROBE], started);
+}
+
 static void test_a_driver_that_does_not_answer_is_asked_again(void **state) {
         for (DriverState driver = DRIVER_MISSING; driver <= DRIVER_UNRESPONSIVE; driver++) {
                 CLEANUP(fixture_free_ptr) Fixture *f = fixture_new(1);
@@ -406,6 +419,7 @@ int main(void) {
                 cmocka_unit_test(test_the_first_tick_asks_for_the_tray),
                 cmocka_unit_test(test_no_timer_wakes_a_driver_without_persistence_mode),
                 cmocka_unit_test(test_a_driver_that_is_kept_awake_is_polled_at_its_interval),
+                cmocka_unit_test(test_a_gpu_that_is_gone_keeps_no_driver_awake),
                 cmocka_unit_test(test_a_driver_that_does_not_answer_is_asked_again),
                 cmocka_unit_test(test_a_driver_service_that_cannot_be_asked_is_asked_at_the_interval_only),
                 cmocka_unit_test(test_a_driver_that_fails_leaves_the_gpus_as_they_are_known),

@@ -173,6 +173,21 @@ static void test_another_tenant_gets_a_reset_of_its_own_behind_a_running_one(voi
         assert_int_equal(fixture_count(f, "finished 0 slurm/2.0 done"), 1);
 }
 
+static void test_the_time_of_a_reset_does_not_count_what_it_waited_for(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told first, second;
+
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/1.0", &first), 0);
+        fixture_answer(f);
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/2.0", &second), 0);
+        fixture_advance(f, 50 * USEC_PER_SEC);
+        fixture_run_until_told(f, &first);
+        assert_int_equal(fixture_gpu(f, 0)->last_reset.duration_usec, 50 * USEC_PER_SEC);
+        fixture_advance(f, USEC_PER_SEC);
+        fixture_run_until_told(f, &second);
+        assert_int_equal(fixture_gpu(f, 0)->last_reset.duration_usec, USEC_PER_SEC);
+}
+
 static void test_a_gpu_that_another_tenant_had_meanwhile_is_not_clean_in_between(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told first, second;
@@ -414,6 +429,7 @@ int main(void) {
                 cmocka_unit_test(test_a_line_names_so_many_gpus_and_counts_the_rest),
                 cmocka_unit_test(test_the_same_tenant_joins_a_running_reset),
                 cmocka_unit_test(test_another_tenant_gets_a_reset_of_its_own_behind_a_running_one),
+                cmocka_unit_test(test_the_time_of_a_reset_does_not_count_what_it_waited_for),
                 cmocka_unit_test(test_a_gpu_that_another_tenant_had_meanwhile_is_not_clean_in_between),
                 cmocka_unit_test(test_everybody_joins_a_reset_that_has_not_begun),
                 cmocka_unit_test(test_a_repeat_within_ten_minutes_gets_the_first_answer),
