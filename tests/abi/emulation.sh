@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# What the emulated driver models, seen from outside: resets and who blocks them, memory that outlives a tenant, load, the
+# fabric, faults, and that nothing is torn when clients die.
+. "$(dirname "$0")/../process/lib.sh"
+tray_options=(--bare)
+emulation='settle-time: 300ms'
+in_tray
+
+query() { nvidia-smi -i "$1" --query-gpu="$2" --format=csv,noheader,nounits; }
+query_is() { [ "$(query "$1" "$2")" = "$3" ]; }
+at_least() { [ "$(query "$1" "$2" | cut -d. -f1)" -ge "$3" ]; }
+at_most() { [ "$(query "$1" "$2" | cut -d. -f1)" -le "$3" ]; }
+nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
+
+# --- who blocks a reset
+hold 0
+exits 255 "a GPU whose node is open is not reset" nvidia-smi --gpu-reset -i 0,1
+like "the refusal names it" "$output" "00000000:18:00.0: In use by another client"
+like "the other one is reset" "$output" "GPU 00000000:2A:00.0 was successfully reset."
+is "and only that one" "$(true_resets 0)/$(true_resets 1)" "0/1"
+like "the holder is listed" "$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)" "^$holder$"
+release
+exits 0 "it is reset when nobody has it" nvidia-smi -r -i 0
+
+python3 -c '
+import ctypes, sys, time
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+assert nvml.nvmlInit_v2() == 0
+print(flush=True)
+time.sleep(1000)' >/run/tray/client &
+client=$!
+until [ -s /run/tray/client ]; do sleep 0.01; done
+exits 255 "a client of NVML blocks a reset, too" nvidia-smi --gpu-reset -i 2
+is "but is no compute process" "$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)" ""
+kill $client
+wait $client 2>/dev/null
+
+exits 4 "somebody who is not root resets nothing" nobody "$(command -v nvidia-smi)" --gpu-reset -i 2
+like "for want of permission" "$output" "Insufficient Permissions"
+is "and nothing was reset" "$(true_resets 2)" 0
+
+# --- a reset ends without the one who asked for it
+sed -i 's/^reset-time:.*/reset-time: 500ms/' /etc/gpuagent/emulation.yaml
+gpuagent-emulate boot
+nvidia-smi --gpu-reset -i 3 >/dev/null &
+smi=$!
+eventually 2 "while it is being reset the GPU does not answer" query_is 3 memory.total "[GPU requires reset]"
+kill -KILL $smi
+wait $smi 2>/dev/null
+eventually 2 "the reset ends by itself" query_is 3 memory.total 189471
+is "and counts" "$(true_resets 3)" 1
+start=${EPOCHREALTIME/./}
+nvidia-smi --gpu-reset >/dev/null
+took=$((${EPOCHREALTIME/./} - start))
+holds "four GPUs take the time of one" [ $took -lt 900000 ]
+
+# --- the tenant's memory
+nobody "$(command -v gpuagent-emulate)" tenant write 0 "the weights"
+is "the next tenant reads what the last one wrote" "$(nobody "$(command -v gpuagent-emulate)" tenant read 0)" "the weights"
+is "on that GPU alone" "$(gpuagent-emulate tenant read 1)" ""
+nvidia-smi --gpu-reset -i 0 >/dev/null
+is "a reset clears it" "$(gpuagent-emulate tenant read 0)" ""
+
+# --- load
+is "an idle GPU" "$(query 1 utilization.gpu,power.draw,temperature.gpu)" "0, 140.00, 32"
+gpuagent-emulate tenant load 1 --load 80 --memory 7850 &
+tenant=$!
+eventually 2 "load shows" query_is 1 utilization.gpu 80
+is "and memory" "$(query 1 memory.used)" 7850
+like "and the process with its memory" "$(nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader)" \
+        "^$tenant, 7850 MiB$"
+like "for everybody" "$(nobody "$(command -v nvidia-smi)" --query-compute-apps=pid --format=csv,noheader)" "^$tenant$"
+eventually 6 "power follows" at_least 1 power.draw 600
+eventually 10 "temperature with a lag" at_least 1 temperature.gpu 36
+kill $tenant
+wait $tenant 2>/dev/null
+is "load ends at once" "$(query 1 utilization.gpu,memory.used)" "0, 0"
+holds "the GPU is still warm" at_least 1 temperature.gpu 34
+eventually 6 "power falls" at_most 1 power.draw 200
+
+# What a tenant may write is believed as far as the kernel confirms it.
+nobody bash -c 'cd /run/gpuagent-emulation/clients && head -c 300 /dev/urandom >junk && ln -s /etc/shadow link &&
+        mkfifo pipe && printf gpuaclnt >short'
+exits 0 "litter among the registrations does no harm" nvidia-smi
+is "nor counts" "$(query 0 memory.used)" 0
+
+# --- the fabric
+gpuagent-emulate partition remove default 2,3 >/dev/null
+gpuagent-emulate partition create tray2 --id 7 2 >/dev/null
+is "a partition change waits for a reset" "$(query 2 fabric.cliqueId,gpu_recovery_action)" "1, Reset"
+exits 1 "a GPU is in one partition" gpuagent-emulate partition add tray2 0
+exits 1 "an id is given once" gpuagent-emulate partition create other --id 7
+nvidia-smi -r -i 2,3 >/dev/null
+is "after the reset the fabric settles" "$(query 2 fabric.state,fabric.cliqueId)" "Not Started, N/A"
+eventually 2 "then the clique is new" query_is 2 fabric.state,fabric.cliqueId,gpu_recovery_action "Completed, 7, None"
+is "a GPU in no partition has none" "$(query 3 fabric.cliqueId)" 0
+is "what a fabric controller would say" "$(gpuagent-emulate fabric-query | cut -d' ' -f2-)" \
+        $'32766 default 1\n32766 default 1\n7 tray2 7\n0 - 0'
+gpuagent-emulate partition remove default 0 >/dev/null
+gpuagent-emulate boot
+is "a boot takes partitions over, and what was pending" "$(gpuagent-emulate fabric-query | cut -d' ' -f2-)" \
+        $'0 - 0\n32766 default 1\n7 tray2 7\n0 - 0'
+eventually 2 "without a reset" query_is 0 fabric.state,fabric.cliqueId,gpu_recovery_action "Completed, 0, None"
+
+# --- faults
+gpuagent-emulate fail-reset 0 --count 1
+exits 255 "a reset that fails" nvidia-smi -r -i 0
+like "says so" "$output" "did not complete reset successfully"
+is "and leaves the GPU in need of one" "$(query 0 gpu_recovery_action)" Reset
+exits 0 "the next one works" nvidia-smi -r -i 0
+gpuagent-emulate reset-lies 1 on
+exits 0 "a reset that lies" nvidia-smi -r -i 1
+is "leaves the GPU in need of one" "$(query 1 gpu_recovery_action)" Reset
+gpuagent-emulate lost 2
+is "a lost GPU has only its name" "$(query 2 index,memory.used)" "2, [GPU is lost]"
+exits 15 "and no reset" nvidia-smi -r -i 2
+gpuagent-emulate mig 3 on
+exits 3 "a GPU in MIG mode is not reset" nvidia-smi -r -i 3
+gpuagent-emulate heal
+gpuagent-emulate link 0 3,4 down 2>/dev/null
+gpuagent-emulate link 0 3 down
+like "a link that is down shows" "$(nvidia-smi nvlink -s -i 0)" "Link 3: <inactive>"
+like "in the topology" "$(nvidia-smi topo -m)" "NV17"
+is "and in the health" "$(query 0 fabric.health.summary,fabric.health.bandwidth)" "Limited Capacity, Degraded"
+gpuagent-emulate init-error 9 --count 1
+exits 9 "a driver that is not loaded" nvidia-smi -L
+like "says so" "$output" "couldn't communicate with the NVIDIA driver"
+python3 -c 'import ctypes; print(ctypes.CDLL("libnvidia-ml.so.1").nvmlInit_v2())' >/run/tray/init
+is "NVML as well, once" "$(cat /run/tray/init)" 9
+exits 0 "and then it works" nvidia-smi -L
+like "an Xid in the journal's export format" "$(gpuagent-emulate xid 0 79 --export)" \
+        "_TRANSPORT=kernel.*NVRM: Xid \(PCI:0000:18:00.0\): 79,"
+is "and the GPU is off the bus" "$(query 0 memory.used)" "[GPU is lost]"
+gpuagent-emulate heal 0
+gpuagent-emulate hang on
+timeout 0.5 nvidia-smi -L &
+hung=$!
+sleep 0.7
+holds "a hang stands SIGTERM" kill -0 $hung
+gpuagent-emulate hang off
+wait $hung 2>/dev/null
+exits 0 "and ends" nvidia-smi -L
+
+# --- many at once, some of them dying
+gpuagent-emulate heal
+end=$((${EPOCHREALTIME/./} + ${STRESS_SECONDS:-3} * 1000000))
+trouble() {
+        while [ "${EPOCHREALTIME/./}" -lt $end ]; do
+                case $((RANDOM % 6)) in
+                0) timeout -s KILL 0.0$((RANDOM % 9 + 1)) nvidia-smi -r -i $((RANDOM % 4)) ;;
+                1) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate tenant load $((RANDOM % 4)) ;;
+                2) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate partition list ;;
+                3) gpuagent-emulate xid $((RANDOM % 4)) 31 ;;
+                4) nvidia-smi ;;
+                5) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate recovery $((RANDOM % 4)) none ;;
+                esac >/dev/null 2>>/run/tray/trouble
+        done
+}
+for _ in {1..8}; do trouble & done
+wait
+exits 0 "the tray stands clients that die" nvidia-smi -q
+unlike "and no sanitizer has complained" "$(cat /run/tray/trouble)" "Sanitizer|runtime error"
+echo "1..$n_checks"
+exit $((n_failures > 0))
