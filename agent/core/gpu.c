@@ -16,9 +16,12 @@
 #define PREFIX_SIZE 24
 
 static const char *const gpu_state_table[_GPU_STATE_MAX] = {
-        [GPU_STATE_UNKNOWN] = "unknown",         [GPU_STATE_CLEAN] = "clean",
-        [GPU_STATE_DIRTY] = "dirty",             [GPU_STATE_IN_USE] = "in-use",
-        [GPU_STATE_RESETTING] = "resetting",     [GPU_STATE_QUARANTINED] = "quarantined",
+        [GPU_STATE_UNKNOWN] = "unknown",
+        [GPU_STATE_CLEAN] = "clean",
+        [GPU_STATE_DIRTY] = "dirty",
+        [GPU_STATE_IN_USE] = "in-use",
+        [GPU_STATE_RESETTING] = "resetting",
+        [GPU_STATE_QUARANTINED] = "quarantined",
         [GPU_STATE_LOST] = "lost",
 };
 
@@ -93,7 +96,8 @@ int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
 }
 
 bool gpu_fabric_settled(const Gpu *gpu) {
-        return gpu->sample.fabric_state == FABRIC_NOT_SUPPORTED || gpu->sample.fabric_state == FABRIC_COMPLETED;
+        return gpu->sample.fabric_state == FABRIC_NOT_SUPPORTED ||
+                        gpu->sample.fabric_state == FABRIC_COMPLETED;
 }
 
 bool gpu_reset_pending(const Gpu *gpu) {
@@ -102,10 +106,10 @@ bool gpu_reset_pending(const Gpu *gpu) {
         if (!gpu->probed)
                 return false;
         if (gpu->sample.reset_required || gpu->sample.recovery_action == RECOVERY_GPU_RESET ||
-            gpu->sample.recovery_action == RECOVERY_DRAIN_AND_RESET)
+                        gpu->sample.recovery_action == RECOVERY_DRAIN_AND_RESET)
                 return true;
         return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, &expected) > 0 &&
-               expected != gpu->sample.clique_id;
+                        expected != gpu->sample.clique_id;
 }
 
 GpuHealth gpu_health(const Gpu *gpu) {
@@ -114,11 +118,14 @@ GpuHealth gpu_health(const Gpu *gpu) {
         if (!gpu->probed)
                 return GPU_HEALTH_UNKNOWN;
         /* A GPU that waits for the reset between two tenants is well; what a reset does not cure is not. */
-        if (!gpu->present || sample->lost || sample->error[0] || sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
-            (sample->recovery_action > RECOVERY_GPU_RESET && sample->recovery_action != RECOVERY_DRAIN_AND_RESET))
+        if (!gpu->present || sample->lost || sample->error[0] ||
+                        sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
+                        (sample->recovery_action > RECOVERY_GPU_RESET &&
+                                        sample->recovery_action != RECOVERY_DRAIN_AND_RESET))
                 return GPU_HEALTH_UNHEALTHY;
-        if (sample->fabric_health == FABRIC_HEALTH_LIMITED_CAPACITY || sample->n_links_active < sample->n_links ||
-            sample->recovery_action == RECOVERY_DRAIN_AND_RESET)
+        if (sample->fabric_health == FABRIC_HEALTH_LIMITED_CAPACITY ||
+                        sample->n_links_active < sample->n_links ||
+                        sample->recovery_action == RECOVERY_DRAIN_AND_RESET)
                 return GPU_HEALTH_DEGRADED;
         return GPU_HEALTH_HEALTHY;
 }
@@ -145,8 +152,9 @@ void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts
         if (n == 0 && seen_by_nvml)
                 n = gpu->sample.n_processes;
         if (n == 0)
-                (void) snprintf(ret_counts, counts_size, "in use by a client of the driver that is no process "
-                                                         "(nvidia_drm, nvidia_uvm or another kernel module)");
+                (void) snprintf(ret_counts, counts_size,
+                                "in use by a client of the driver that is no process "
+                                "(nvidia_drm, nvidia_uvm or another kernel module)");
         else
                 (void) snprintf(ret_counts, counts_size, "held by %zu process%s", n, n == 1 ? "" : "es");
         (void) snprintf(ret, size, "%s", ret_counts);
@@ -159,7 +167,8 @@ void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts
                 wanted = used + strlen(named == 0 ? "held by " : ", ") + strlen(holder);
                 if (wanted + (named + 1 < n ? MORE_SIZE : 1) > size)
                         break;
-                used += (size_t) snprintf(ret + used, size - used, "%s%s", named == 0 ? "held by " : ", ", holder);
+                used += (size_t) snprintf(
+                                ret + used, size - used, "%s%s", named == 0 ? "held by " : ", ", holder);
         }
         if (named > 0 && named < n)
                 (void) snprintf(ret + used, size - used, " and %zu more", n - named);
@@ -176,8 +185,8 @@ void gpu_explain_holders(Gpu *gpu) {
         gpu->changes |= GPU_CHANGE_STATE;
 }
 
-/* After something about the state changed: the time since when, and a dirty record where a holder was seen. 1: the
- * record changed · 0. */
+/* After something about the state changed: the time since when, and a dirty record where a holder was seen.
+ * 1: the record changed · 0. */
 static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
         GpuState after = gpu_state(gpu);
         int r = 0;
@@ -189,8 +198,9 @@ static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
         if (after == GPU_STATE_IN_USE)
                 gpu_explain_holders(gpu);
         else if (after == GPU_STATE_LOST)
-                gpu_set_reason(gpu, "%s", gpu->present && gpu->sample.error[0] ? gpu->sample.error :
-                                                                                 "gone from the driver's list");
+                gpu_set_reason(gpu, "%s",
+                                gpu->present && gpu->sample.error[0] ? gpu->sample.error
+                                                                     : "gone from the driver's list");
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_DIRTY)
                 gpu_set_reason(gpu, "was held by a process since its last reset");
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_UNKNOWN)
@@ -212,15 +222,17 @@ static uint32_t sample_changes(const GpuSample *a, const GpuSample *b) {
         if (a->index != b->index || a->minor != b->minor || a->mig != b->mig)
                 changes |= GPU_CHANGE_IDENTITY;
         if (a->clique_id != b->clique_id || !streq(a->cluster_uuid, b->cluster_uuid) ||
-            a->fabric_state != b->fabric_state || a->fabric_status != b->fabric_status ||
-            !streq(a->fabric_status_text, b->fabric_status_text) || a->partition != b->partition ||
-            a->partition_clique != b->partition_clique || !streq(a->partition_name, b->partition_name))
+                        a->fabric_state != b->fabric_state || a->fabric_status != b->fabric_status ||
+                        !streq(a->fabric_status_text, b->fabric_status_text) ||
+                        a->partition != b->partition || a->partition_clique != b->partition_clique ||
+                        !streq(a->partition_name, b->partition_name))
                 changes |= GPU_CHANGE_FABRIC | GPU_CHANGE_HEALTH;
         if (a->fabric_health != b->fabric_health || a->recovery_action != b->recovery_action ||
-            a->reset_required != b->reset_required || a->lost != b->lost || !streq(a->error, b->error))
+                        a->reset_required != b->reset_required || a->lost != b->lost ||
+                        !streq(a->error, b->error))
                 changes |= GPU_CHANGE_HEALTH | GPU_CHANGE_FABRIC;
         if (a->n_links != b->n_links || a->n_links_active != b->n_links_active ||
-            memcmp(a->links, b->links, sizeof a->links) != 0)
+                        memcmp(a->links, b->links, sizeof a->links) != 0)
                 changes |= GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH;
         return changes;
 }
@@ -230,13 +242,15 @@ int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec) {
 
         gpu->changes |= sample_changes(&gpu->sample, sample);
         if (!gpu->probed || !gpu->present)
-                gpu->changes |= GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH;
+                gpu->changes |= GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS |
+                                GPU_CHANGE_HEALTH;
 
         gpu->sample = *sample;
         gpu->probed = true;
         gpu->present = true;
-        /* Names of processes are from a search of their own; NVML's empty list ends what they say only where that search
-         * is older than the list. A bare open of the node is in neither, so nothing is made clean here. */
+        /* Names of processes are from a search of their own; NVML's empty list ends what they say only where
+         * that search is older than the list. A bare open of the node is in neither, so nothing is made
+         * clean here. */
         if (sample->n_processes == 0)
                 gpu->n_holders = 0;
         return gpu_state_settle(gpu, before, realtime_usec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One GPU as the agent knows it: what the last probe saw, what is on record about its cleanliness, and how its last
- * handover ended. */
+/* One GPU as the agent knows it: what the last probe saw, what is on record about its cleanliness, and how
+ * its last handover ended. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,18 +13,19 @@
 typedef struct Handover Handover;
 
 #define GPU_REASON_SIZE 512
-#define GPU_STEPS_MAX 8
+#define GPU_STEPS_MAX   8
 
-/* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's Guide). */
-#define PARTITION_NONE 0U
+/* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's
+ * Guide). */
+#define PARTITION_NONE     0U
 #define PARTITION_USER_MAX 32765U
-#define PARTITION_DEFAULT 32766U
+#define PARTITION_DEFAULT  32766U
 
 typedef enum GpuState {
-        GPU_STATE_UNKNOWN,     /* not reset in this boot */
-        GPU_STATE_CLEAN,       /* reset and verified in this boot, and no holder seen since */
-        GPU_STATE_DIRTY,       /* a tenant had it, a holder was seen, or a reset did not get through */
-        GPU_STATE_IN_USE,      /* held by processes */
+        GPU_STATE_UNKNOWN, /* not reset in this boot */
+        GPU_STATE_CLEAN,   /* reset and verified in this boot, and no holder seen since */
+        GPU_STATE_DIRTY,   /* a tenant had it, a holder was seen, or a reset did not get through */
+        GPU_STATE_IN_USE,  /* held by processes */
         GPU_STATE_RESETTING,
         GPU_STATE_QUARANTINED, /* a reset or its check failed; only a later verified reset lifts it */
         GPU_STATE_LOST,        /* gone from the bus or from the driver's list */
@@ -47,12 +48,13 @@ typedef enum GpuChange {
         GPU_CHANGE_STATE = 1 << 1,    /* state, reason, tenant, last tenant */
         GPU_CHANGE_FABRIC = 1 << 2,   /* partition, clique, cluster, fabric state, reset pending */
         GPU_CHANGE_LINKS = 1 << 3,
-        GPU_CHANGE_HEALTH = 1 << 4,   /* health, recovery action, reset pending */
-        GPU_CHANGE_RESET = 1 << 5,    /* the last reset */
+        GPU_CHANGE_HEALTH = 1 << 4, /* health, recovery action, reset pending */
+        GPU_CHANGE_RESET = 1 << 5,  /* the last reset */
         GPU_CHANGE_XID = 1 << 6,
 } GpuChange;
 
-/* One step of a handover and how long it took. The name is a constant string: "probe", "reset", "holders", "grace", "settle". */
+/* One step of a handover and how long it took. The name is a constant string: "probe", "reset", "holders",
+ * "grace", "settle". */
 typedef struct GpuStep {
         const char *name;
         usec_t duration_usec;
@@ -71,15 +73,16 @@ typedef struct GpuLastReset {
 
 typedef struct Gpu {
         GpuSample sample;
-        bool probed;  /* sample is more than an identity read from the state file */
-        bool present; /* in the driver's last complete list */
-        bool asked;   /* the vendor request that is out is about it */
-        bool named;   /* met already in the list of ids that is being resolved */
+        bool probed;   /* sample is more than an identity read from the state file */
+        bool present;  /* in the driver's last complete list */
+        bool asked;    /* the vendor request that is out is about it */
+        bool named;    /* met already in the list of ids that is being resolved */
         uint64_t seen; /* the number of the last probe that listed it */
 
-        GpuState record; /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
-        char reason[GPU_REASON_SIZE];        /* why the state is what it is, "" when there is nothing to say */
-        char reason_counts[GPU_REASON_SIZE]; /* the same without names of processes and users (access.processes: own) */
+        GpuState record;              /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
+        char reason[GPU_REASON_SIZE]; /* why the state is what it is, "" when there is nothing to say */
+        /* The same without names of processes and users (access.processes: own). */
+        char reason_counts[GPU_REASON_SIZE];
         usec_t state_since_realtime_usec;
         char tenant[TENANT_MAX + 1];      /* the leaseholder, "" without a lease */
         char last_tenant[TENANT_MAX + 1]; /* the last one a handover was done for */
@@ -92,7 +95,7 @@ typedef struct Gpu {
         uint32_t last_xid;    /* 0: none */
 
         Handover *handover; /* the running one */
-        Handover *next;     /* the one that waits for it to end, and takes up every request that comes meanwhile */
+        Handover *next;     /* waits for it to end, and takes up every request that comes meanwhile */
 
         uint32_t changes; /* GpuChange, not yet told to the observer */
 } Gpu;
@@ -101,7 +104,8 @@ typedef struct Gpu {
 int gpu_new(const char *uuid, Gpu **ret);
 Gpu* gpu_free(Gpu *gpu);
 
-/* The published state: a running handover, a lost GPU and a quarantine come before holders, these before the record. */
+/* The published state: a running handover, a lost GPU and a quarantine come before holders, these before the
+ * record. */
 GpuState gpu_state(const Gpu *gpu);
 GpuHealth gpu_health(const Gpu *gpu);
 
@@ -114,14 +118,15 @@ bool gpu_fabric_settled(const Gpu *gpu);
 /* A reset is asked for by the driver, or the GPU is not yet in the clique that is expected. */
 bool gpu_reset_pending(const Gpu *gpu);
 
-/* Takes over what a probe saw and notes what changed. A holder takes a clean mark away: then 1, and the state must be
- * written; else 0. */
+/* Takes over what a probe saw and notes what changed. A holder takes a clean mark away: then 1, and the
+ * state must be written; else 0. */
 int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec);
 
 /* The driver's complete list has no such GPU. Returns as gpu_set_sample(). */
 int gpu_set_missing(Gpu *gpu, usec_t realtime_usec);
 
-/* Takes over the processes that hold this GPU. 1: a clean mark is gone, the state must be written · 0 · -ENOMEM. */
+/* Takes over the processes that hold this GPU. 1: a clean mark is gone, the state must be written · 0 ·
+ * -ENOMEM. */
 int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
 
 /* Puts the reason of the current state down; printf-like, cut to size. */
@@ -130,8 +135,8 @@ void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
 /* Makes the holders the reason of the state. */
 void gpu_explain_holders(Gpu *gpu);
 
-/* "held by python (pid 1860, user joe), nvtop (pid 7, user root)" into ret, with as many as fit and "and 3 more" for the
- * rest, and "held by 5 processes" into ret_counts. */
+/* "held by python (pid 1860, user joe), nvtop (pid 7, user root)" into ret, with as many as fit and "and 3
+ * more" for the rest, and "held by 5 processes" into ret_counts. */
 void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size);
 
 const char* gpu_state_to_string(GpuState state);

@@ -12,16 +12,20 @@
 
 /* The first wait of a phase that repeats, doubled each time up to the longest. */
 #define RETRY_FIRST_USEC (100 * USEC_PER_MSEC)
-#define RETRY_MAX_USEC (2 * USEC_PER_SEC)
+#define RETRY_MAX_USEC   (2 * USEC_PER_SEC)
 
-/* The recovery action is a value that the driver's work item refreshes after the fact (open-gpu-kernel-modules 595,
- * _gpuRefreshRecoveryActionInLock), and NVLinks train a little longer: what looks wrong right after a reset is given this
- * long to come right. */
+/* The recovery action is a value that the driver's work item refreshes after the fact
+ * (open-gpu-kernel-modules 595, _gpuRefreshRecoveryActionInLock), and NVLinks train a little longer: what
+ * looks wrong right after a reset is given this long to come right. */
 #define LAG_USEC (5 * USEC_PER_SEC)
 
 static const char *const phase_table[_HANDOVER_PHASE_MAX] = {
-        [HANDOVER_PROBE] = "probe",     [HANDOVER_RESET] = "reset",   [HANDOVER_HOLDERS] = "holders",
-        [HANDOVER_GRACE] = "grace",     [HANDOVER_SETTLE] = "settle", [HANDOVER_ENDED] = "ended",
+        [HANDOVER_PROBE] = "probe",
+        [HANDOVER_RESET] = "reset",
+        [HANDOVER_HOLDERS] = "holders",
+        [HANDOVER_GRACE] = "grace",
+        [HANDOVER_SETTLE] = "settle",
+        [HANDOVER_ENDED] = "ended",
 };
 
 int handover_new(Gpu *gpu, const Config *config, const char *tenant, usec_t now_usec, Handover **ret) {
@@ -63,7 +67,7 @@ int handover_add_waiter(Handover *handover, Request *request, size_t item) {
         if (!larger)
                 return -ENOMEM;
 
-        larger[handover->n_waiters++] = (HandoverWaiter) { .request = request, .item = item };
+        larger[handover->n_waiters++] = (HandoverWaiter){ .request = request, .item = item };
         handover->waiters = larger;
         return 0;
 }
@@ -87,7 +91,7 @@ static void handover_enter(Handover *handover, HandoverPhase phase, usec_t now_u
         while (i < handover->n_steps && !streq(handover->steps[i].name, name))
                 i++;
         if (i == handover->n_steps)
-                handover->steps[handover->n_steps++] = (GpuStep) { .name = name };
+                handover->steps[handover->n_steps++] = (GpuStep){ .name = name };
         handover->steps[i].duration_usec += now_usec - handover->phase_since_usec;
 
         handover->phase = phase;
@@ -111,7 +115,8 @@ void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const ch
         if (!outcome_is_failure(outcome))
                 return;
 
-        n = (size_t) snprintf(handover->detail, sizeof handover->detail, "GPU %u ", handover->gpu->sample.index);
+        n = (size_t) snprintf(
+                        handover->detail, sizeof handover->detail, "GPU %u ", handover->gpu->sample.index);
         handover->why = handover->detail + n;
         va_start(arguments, format);
         (void) vsnprintf(handover->detail + n, sizeof handover->detail - n, format, arguments);
@@ -124,19 +129,12 @@ int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *r
 
         switch (handover->phase) {
         case HANDOVER_PROBE:
-        case HANDOVER_SETTLE:
-                *ret = VENDOR_PROBE;
-                return 1;
+        case HANDOVER_SETTLE: *ret = VENDOR_PROBE; return 1;
         case HANDOVER_RESET:
-        case HANDOVER_GRACE:
-                *ret = VENDOR_RESET;
-                return 1;
-        case HANDOVER_HOLDERS:
-                *ret = VENDOR_HOLDERS;
-                return 1;
+        case HANDOVER_GRACE: *ret = VENDOR_RESET; return 1;
+        case HANDOVER_HOLDERS: *ret = VENDOR_HOLDERS; return 1;
         case HANDOVER_ENDED:
-        case _HANDOVER_PHASE_MAX:
-                return 0;
+        case _HANDOVER_PHASE_MAX: return 0;
         }
         return 0;
 }
@@ -153,7 +151,8 @@ void handover_ask_again(Handover *handover) {
 }
 
 /* The driver did not answer: before the reset nothing has happened, after it nobody knows. */
-static void handover_end_without_driver(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
+static void handover_end_without_driver(
+                Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
         Outcome outcome = OUTCOME_NO_DRIVER;
 
         if (driver == DRIVER_UNRESPONSIVE)
@@ -161,7 +160,7 @@ static void handover_end_without_driver(Handover *handover, DriverState driver, 
         else if (driver == DRIVER_FAILED && handover->phase != HANDOVER_PROBE)
                 outcome = OUTCOME_RESET_FAILED;
         handover_end(handover, outcome, now_usec, "was not %s: %s",
-                     handover->phase == HANDOVER_SETTLE ? "verified after its reset" : "reset", error);
+                        handover->phase == HANDOVER_SETTLE ? "verified after its reset" : "reset", error);
 }
 
 /* The look before the reset. */
@@ -170,47 +169,56 @@ static void handover_judge_probe(Handover *handover, bool listed, usec_t now_use
 
         if (!listed)
                 handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec,
-                             "is gone from the driver's list; reboot the tray");
+                                "is gone from the driver's list; reboot the tray");
         else if (sample->lost)
                 handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec, "is lost (%s); reboot the tray",
-                             sample->error);
-        else if (sample->recovery_action == RECOVERY_NODE_REBOOT || sample->recovery_action == RECOVERY_BUS_RESET ||
-                 sample->recovery_action == RECOVERY_SYSTEM_REBOOT) {
+                                sample->error);
+        else if (sample->recovery_action == RECOVERY_NODE_REBOOT ||
+                        sample->recovery_action == RECOVERY_BUS_RESET ||
+                        sample->recovery_action == RECOVERY_SYSTEM_REBOOT) {
                 char action[32];
 
                 recovery_action_format(sample->recovery_action, action, sizeof action);
                 handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec,
-                             "needs the recovery action %s, which a GPU reset cannot replace; reboot the tray",
-                             action);
+                                "needs the recovery action %s, which a GPU reset cannot replace; reboot the "
+                                "tray",
+                                action);
         } else if (sample->mig)
                 handover_end(handover, OUTCOME_NOT_SUPPORTED, now_usec,
-                             "is in MIG mode and cannot be reset; switch MIG off (nvidia-smi -mig 0) first");
+                                "is in MIG mode and cannot be reset; switch MIG off (nvidia-smi -mig 0) "
+                                "first");
         else
                 handover_enter(handover, HANDOVER_RESET, now_usec);
 }
 
-/* The look after the reset, taken until the GPU is back, its fabric is at rest and all is as it should be, or time is up. */
+/* The look after the reset, taken until the GPU is back, its fabric is at rest and all is as it should be,
+ * or time is up. */
 static void handover_judge_settle(Handover *handover, bool listed, usec_t now_usec) {
         usec_t deadline = usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec);
         const Gpu *gpu = handover->gpu;
-        bool back = listed && !gpu->sample.lost && !gpu->sample.error[0], settled = back && gpu_fabric_settled(gpu);
+        bool back = listed && !gpu->sample.lost && !gpu->sample.error[0],
+             settled = back && gpu_fabric_settled(gpu);
         char why[GPU_REASON_SIZE];
 
         if (!back && now_usec >= deadline)
-                handover_end(handover, OUTCOME_RESET_FAILED, now_usec, "did not come back after its reset: %s",
-                             !listed ? "gone from the driver's list" :
-                             gpu->sample.error[0] ? gpu->sample.error : "GPU is lost");
+                handover_end(handover, OUTCOME_RESET_FAILED, now_usec,
+                                "did not come back after its reset: %s",
+                                !listed                                ? "gone from the driver's list"
+                                                : gpu->sample.error[0] ? gpu->sample.error
+                                                                       : "GPU is lost");
         else if (!settled && now_usec < deadline)
                 handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
         else if (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0)
-                handover_enter(handover, HANDOVER_HOLDERS, now_usec); /* somebody was faster than the last look */
+                handover_enter(handover, HANDOVER_HOLDERS,
+                                now_usec); /* somebody was faster than the last look */
         else if (verify_sample(gpu, handover->config, why, sizeof why) > 0) {
                 if (handover->settled_usec == 0)
                         handover->settled_usec = now_usec;
                 if (now_usec < usec_add(handover->settled_usec, LAG_USEC))
                         handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
                 else
-                        handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "is not clean after its reset: %s", why);
+                        handover_end(handover, OUTCOME_NOT_CLEAN, now_usec,
+                                        "is not clean after its reset: %s", why);
         } else if (gpu->sample.n_processes == UNKNOWN_U32) {
                 handover->unsure = true; /* NVML cannot tell: the search has to */
                 handover_enter(handover, HANDOVER_HOLDERS, now_usec);
@@ -218,7 +226,8 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                 handover_end(handover, settled ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING, now_usec, NULL);
 }
 
-void handover_take_probe(Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec) {
+void handover_take_probe(
+                Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec) {
         handover->out = false;
         if (driver != DRIVER_OK)
                 handover_end_without_driver(handover, driver, error, now_usec);
@@ -229,7 +238,7 @@ void handover_take_probe(Handover *handover, DriverState driver, const char *err
 }
 
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                         usec_t now_usec) {
+                usec_t now_usec) {
         handover->out = false;
         if (driver != DRIVER_OK) {
                 handover_end_without_driver(handover, driver, error, now_usec);
@@ -243,19 +252,17 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
                 handover->tries = 0;
                 handover_enter(handover, HANDOVER_SETTLE, now_usec);
                 return;
-        case RESET_IN_USE:
-                handover_enter(handover, HANDOVER_HOLDERS, now_usec);
-                return;
+        case RESET_IN_USE: handover_enter(handover, HANDOVER_HOLDERS, now_usec); return;
         case RESET_NOT_SUPPORTED:
-                handover_end(handover, OUTCOME_NOT_SUPPORTED, now_usec, "cannot be reset: %s", reset->detail);
+                handover_end(handover, OUTCOME_NOT_SUPPORTED, now_usec, "cannot be reset: %s",
+                                reset->detail);
                 return;
         case RESET_FAILED:
         case _RESET_VERDICT_MAX:
-        case _RESET_VERDICT_INVALID:
-                break;
+        case _RESET_VERDICT_INVALID: break;
         }
         handover_end(handover, OUTCOME_RESET_FAILED, now_usec, "could not be reset: %s",
-                     reset ? reset->detail : "the driver service did not say what became of it");
+                        reset ? reset->detail : "the driver service did not say what became of it");
 }
 
 void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The handover of one GPU, from the request to a verified clean record or a failure that says why. This is the whole
- * way; each phase but the waits is one vendor operation, and the manager batches the GPUs that want the same one:
+/* The handover of one GPU, from the request to a verified clean record or a failure that says why. This is
+ * the whole way; each phase but the waits is one vendor operation, and the manager batches the GPUs that
+ * want the same one:
  *
  *   probe    a fresh look; a GPU that only a reboot cures ends here
  *   reset    nvidia-smi --gpu-reset
  *   holders  it was refused as in use: who holds the GPU? Told at once
- *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is Busy
- *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is the last one:
- *            no process (by a search where NVML cannot tell), no recovery action, the expected clique and NVLinks; then it
- *            is clean
+ *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is
+ *            Busy
+ *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is the
+ *            last one: no process (by a search where NVML cannot tell), no recovery action, the expected
+ *            clique and NVLinks; then it is clean
  *
- * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say what is next by
- * the phase. */
+ * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say
+ * what is next by the phase. */
 #pragma once
 
 #include "agent/config/config.h"
@@ -51,7 +53,7 @@ struct Handover {
         usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
         unsigned tries;         /* of the phase that repeats */
         bool announced;         /* ResetStarted was told */
-        bool unsure;            /* all is well after the reset, but whether a process holds the GPU is for the search to say */
+        bool unsure; /* all is well after the reset; whether a process holds the GPU is for the search to say */
 
         Outcome outcome;
         char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */
@@ -86,12 +88,16 @@ void handover_go(Handover *handover, usec_t now_usec);
 /* It brought nothing about this GPU: wanted again. */
 void handover_ask_again(Handover *handover);
 
-/* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK: nothing came, `error`
- * says why. The GPU's sample and holders are up to date already; `listed` is false when a probe did not find the GPU. */
-void handover_take_probe(Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);
+/* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK:
+ * nothing came, `error` says why. The GPU's sample and holders are up to date already; `listed` is false
+ * when a probe did not find the GPU. */
+void handover_take_probe(
+                Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                         usec_t now_usec);
+                usec_t now_usec);
 void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
 
-/* Ends it; after this its phase is HANDOVER_ENDED. A failure has a detail made like printf, which follows "GPU 0 ". */
-void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const char *format, ...) PRINTF_FORMAT(4, 5);
+/* Ends it; after this its phase is HANDOVER_ENDED. A failure has a detail made like printf, which follows
+ * "GPU 0 ". */
+void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const char *format, ...)
+                PRINTF_FORMAT(4, 5);

@@ -11,7 +11,7 @@ void inventory_done(Inventory *inventory) {
                 (void) gpu_free(inventory->by_uuid[i]);
         free(inventory->by_uuid);
         free(inventory->by_index);
-        *inventory = (Inventory) {};
+        *inventory = (Inventory){};
 }
 
 static int compare_uuid(const void *a, const void *b) {
@@ -85,7 +85,9 @@ static Gpu* inventory_by_index(const Inventory *inventory, uint32_t index) {
                 else
                         high = middle;
         }
-        return low < inventory->n && inventory->by_index[low]->sample.index == index ? inventory->by_index[low] : NULL;
+        return low < inventory->n && inventory->by_index[low]->sample.index == index
+                        ? inventory->by_index[low]
+                        : NULL;
 }
 
 static Gpu* inventory_by_bus_id(const Inventory *inventory, const char *bus_id) {
@@ -93,7 +95,8 @@ static Gpu* inventory_by_bus_id(const Inventory *inventory, const char *bus_id) 
 
         /* a GPU that is gone has the slot still, until another is in it */
         for (size_t i = 0; i < inventory->n && !(found && found->present); i++)
-                if (streq(inventory->by_index[i]->sample.bus_id, bus_id) && (!found || inventory->by_index[i]->present))
+                if (streq(inventory->by_index[i]->sample.bus_id, bus_id) &&
+                                (!found || inventory->by_index[i]->present))
                         found = inventory->by_index[i];
         return found;
 }
@@ -108,15 +111,9 @@ int inventory_find(const Inventory *inventory, const char *id, Gpu **ret) {
                 return r;
 
         switch (parsed.kind) {
-        case GPU_ID_INDEX:
-                gpu = inventory_by_index(inventory, parsed.index);
-                break;
-        case GPU_ID_UUID:
-                gpu = inventory_by_uuid(inventory, parsed.uuid);
-                break;
-        case GPU_ID_BUS_ID:
-                gpu = inventory_by_bus_id(inventory, parsed.bus_id);
-                break;
+        case GPU_ID_INDEX: gpu = inventory_by_index(inventory, parsed.index); break;
+        case GPU_ID_UUID: gpu = inventory_by_uuid(inventory, parsed.uuid); break;
+        case GPU_ID_BUS_ID: gpu = inventory_by_bus_id(inventory, parsed.bus_id); break;
         }
         if (!gpu)
                 return -ENOENT;

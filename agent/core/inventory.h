@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPUs of the tray: owned here, found by UUID, index or PCI bus id. A GPU is never taken out: one that is gone stays
- * and is lost. */
+/* The GPUs of the tray: owned here, found by UUID, index or PCI bus id. A GPU is never taken out: one that
+ * is gone stays and is lost. */
 #pragma once
 
 #include "agent/core/gpu.h"
@@ -23,7 +23,7 @@ void inventory_sort(Inventory *inventory);
 /* O(log n); NULL if there is none. */
 Gpu* inventory_by_uuid(const Inventory *inventory, const char *uuid);
 
-/* A GPU id as gpu_id_parse() takes it. A GPU that is gone has its UUID still, and its index and bus id unless another
- * took them.
+/* A GPU id as gpu_id_parse() takes it. A GPU that is gone has its UUID still, and its index and bus id
+ * unless another took them.
  * 0 and *ret · -EINVAL malformed · -ENOENT. */
 int inventory_find(const Inventory *inventory, const char *id, Gpu **ret);

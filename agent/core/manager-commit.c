@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How things end: what became of a handover goes on record and on file first, and to everybody who is to be told after that. */
+/* How things end: what became of a handover goes on record and on file first, and to everybody who is to be
+ * told after that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,7 @@ static bool has_ended(const Gpu *gpu) {
 static bool outcome_quarantines(const Handover *handover) {
         switch (handover->outcome) {
         case OUTCOME_NOT_CLEAN:
-        case OUTCOME_NEEDS_REBOOT:
-                return true;
+        case OUTCOME_NEEDS_REBOOT: return true;
         case OUTCOME_RESET_FAILED:
         case OUTCOME_NO_DRIVER:
         case OUTCOME_DRIVER_UNRESPONSIVE:
@@ -27,8 +27,7 @@ static bool outcome_quarantines(const Handover *handover) {
         case OUTCOME_TIMED_OUT:
         case OUTCOME_NOT_SUPPORTED:
         case _OUTCOME_MAX:
-        case _OUTCOME_INVALID:
-                break;
+        case _OUTCOME_INVALID: break;
         }
         return false;
 }
@@ -37,7 +36,7 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         const Handover *handover = gpu->handover;
         GpuLastReset *last = &gpu->last_reset;
 
-        *last = (GpuLastReset) {
+        *last = (GpuLastReset){
                 .realtime_usec = now.realtime_usec,
                 .monotonic_usec = now.monotonic_usec,
                 .outcome = handover->outcome,
@@ -56,8 +55,10 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
                 if (gpu->next)
                         gpu_set_reason(gpu, "%s", "waits for another reset");
                 else
-                        gpu_set_reason(gpu, "%s", handover->outcome == OUTCOME_FABRIC_PENDING ?
-                                                          "its fabric has not settled yet" : "");
+                        gpu_set_reason(gpu, "%s",
+                                        handover->outcome == OUTCOME_FABRIC_PENDING
+                                                        ? "its fabric has not settled yet"
+                                                        : "");
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
                 gpu_set_reason(gpu, "%s", handover->why);
@@ -76,8 +77,8 @@ static void gpu_take_back_clean(Gpu *gpu, const char *error) {
         if (outcome_is_failure(handover->outcome))
                 return;
         handover->outcome = OUTCOME_NOT_CLEAN;
-        (void) snprintf(handover->detail, sizeof handover->detail, "GPU %u was reset, but is not clean on record: %s",
-                        gpu->sample.index, error);
+        (void) snprintf(handover->detail, sizeof handover->detail,
+                        "GPU %u was reset, but is not clean on record: %s", gpu->sample.index, error);
         gpu->record = GPU_STATE_DIRTY;
         gpu->reset_count--;
         gpu->last_reset.outcome = handover->outcome;
@@ -95,13 +96,14 @@ static void manager_end_handover(Manager *manager, Gpu *gpu, Now now) {
 
         manager_tell(manager, on_reset_finished, gpu, handover->tenant, handover->outcome, handover->detail);
         for (size_t i = 0; i < handover->n_waiters; i++)
-                request_finish_item(handover->waiters[i].request, handover->waiters[i].item, handover->outcome,
-                                    handover->detail);
+                request_finish_item(handover->waiters[i].request, handover->waiters[i].item,
+                                handover->outcome, handover->detail);
         (void) handover_free(handover);
 }
 
 static void manager_tell_changes(Manager *manager) {
-        uint32_t pending = manager_resets_pending(manager), quarantined = manager_quarantined(manager), changes;
+        uint32_t pending = manager_resets_pending(manager), quarantined = manager_quarantined(manager),
+                 changes;
 
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
@@ -122,7 +124,8 @@ static void manager_tell_changes(Manager *manager) {
                 manager_tell(manager, on_manager_changed, changes);
 }
 
-/* Takes those that have nothing unfinished and nothing to learn off the list. Oldest first, linked by `following`. */
+/* Takes those that have nothing unfinished and nothing to learn off the list. Oldest first, linked by
+ * `following`. */
 static Request* manager_take_finished(Manager *manager) {
         Request *request = manager->first, *finished = NULL, **end = &finished;
 

@@ -10,8 +10,9 @@
 
 static void manager_take_reply(Manager *manager, VendorReply *reply, Now now);
 
-/* What the GPUs and requests want, in the order in which it goes out: the looks before a reset first, so that resets
- * that come together go out together; the looks after one last, since they come back by themselves. */
+/* What the GPUs and requests want, in the order in which it goes out: the looks before a reset first, so
+ * that resets that come together go out together; the looks after one last, since they come back by
+ * themselves. */
 typedef struct Wants {
         bool probe, reset, holders, settle;
         bool all; /* a probe has to cover the tray */
@@ -39,15 +40,16 @@ static Wants manager_wants(const Manager *manager, usec_t now_usec) {
         return wants;
 }
 
-/* None by timer while the driver would have to be woken for it: persistence mode keeps it awake. A driver that did not
- * answer is asked again, since asking does not load it (its module is looked for first). */
+/* None by timer while the driver would have to be woken for it: persistence mode keeps it awake. A driver
+ * that did not answer is asked again, since asking does not load it (its module is looked for first). */
 static bool manager_poll_is_due(Manager *manager, usec_t now_usec) {
         bool awake = manager->driver_state != DRIVER_OK || manager->inventory.n == 0;
 
         if (now_usec < manager->poll_at_usec)
                 return false;
         for (size_t i = 0; i < manager->inventory.n && !awake; i++)
-                awake = manager->inventory.by_index[i]->present && manager->inventory.by_index[i]->sample.persistence;
+                awake = manager->inventory.by_index[i]->present &&
+                                manager->inventory.by_index[i]->sample.persistence;
         manager->poll_at_usec = usec_add(now_usec, manager->config->driver.poll_interval_usec);
         return awake;
 }
@@ -79,15 +81,17 @@ static void manager_mark_asked(Manager *manager, VendorOperation operation, bool
                 Gpu *gpu = manager->inventory.by_index[i];
 
                 gpu->asked = operation == VENDOR_PROBE && all;
-                if (!gpu->handover || handover_wants(gpu->handover, now_usec, &wanted) <= 0 || wanted != operation)
+                if (!gpu->handover || handover_wants(gpu->handover, now_usec, &wanted) <= 0 ||
+                                wanted != operation)
                         continue;
                 gpu->asked = true;
                 handover_go(gpu->handover, now_usec);
         }
 
         for (Request *request = manager->first; request; request = request->following) {
-                request->riding = operation == VENDOR_PROBE ? request->needs_probe && all :
-                                  operation == VENDOR_HOLDERS && !request->needs_probe && request->needs_holders;
+                request->riding = operation == VENDOR_PROBE ? request->needs_probe && all
+                                                            : operation == VENDOR_HOLDERS &&
+                                                !request->needs_probe && request->needs_holders;
                 for (size_t i = 0; request->riding && i < request->n_items; i++) {
                         Gpu *gpu = request->items[i].gpu;
 
@@ -173,8 +177,8 @@ static int manager_start(Manager *manager, VendorOperation operation, bool all, 
                 manager->probes++;
 
         request.uuids = uuids;
-        request.timeout_usec = operation == VENDOR_RESET ? manager->config->driver.reset_timeout_usec :
-                                                           manager->config->driver.probe_timeout_usec;
+        request.timeout_usec = operation == VENDOR_RESET ? manager->config->driver.reset_timeout_usec
+                                                         : manager->config->driver.probe_timeout_usec;
         r = manager->vendor.start(&request, manager->vendor.userdata);
         if (r < 0) {
                 (void) manager_fail(manager, r, "The driver service cannot be asked: %s", strerror(-r));
@@ -190,7 +194,9 @@ void manager_dispatch(Manager *manager, Now now) {
         int r;
 
         while (!manager->out && manager_choose(manager, now.monotonic_usec, &operation, &all) > 0) {
-                VendorReply reply = { .operation = operation, .driver_state = DRIVER_OK, .driver_error = "" };
+                VendorReply reply = {
+                        .operation = operation, .driver_state = DRIVER_OK, .driver_error = ""
+                };
 
                 manager_mark_asked(manager, operation, all, now.monotonic_usec);
                 manager->out = true;
@@ -230,7 +236,7 @@ static void manager_take_samples(Manager *manager, const VendorReply *reply, use
                 Gpu *gpu = manager_get_or_add(manager, reply->samples[i].uuid);
 
                 if (!gpu)
-                        continue; /* a name that no GPU has, or no memory: it is not known, and so not clean */
+                        continue; /* a name that no GPU has, or no memory: not known, so not clean */
                 if (gpu_set_sample(gpu, reply->samples + i, realtime_usec) > 0)
                         manager->state_stale = true;
                 gpu->seen = manager->probes;
@@ -240,13 +246,13 @@ static void manager_take_samples(Manager *manager, const VendorReply *reply, use
 
         for (size_t i = 0; i < manager->inventory.n && reply->complete; i++)
                 if (manager->inventory.by_index[i]->seen != manager->probes &&
-                    gpu_set_missing(manager->inventory.by_index[i], realtime_usec) > 0)
+                                gpu_set_missing(manager->inventory.by_index[i], realtime_usec) > 0)
                         manager->state_stale = true;
         inventory_sort(&manager->inventory);
 }
 
-/* A GPU that did not show up is gone only by the list of the whole tray: the driver service answers nothing at all when one
- * of those asked for is not there. */
+/* A GPU that did not show up is gone only by the list of the whole tray: the driver service answers nothing
+ * at all when one of those asked for is not there. */
 static void manager_reply_probe(Manager *manager, const VendorReply *reply, Now now) {
         if (reply->driver_state == DRIVER_OK)
                 manager_take_samples(manager, reply, now.realtime_usec);
@@ -261,7 +267,7 @@ static void manager_reply_probe(Manager *manager, const VendorReply *reply, Now 
                         manager->look_around = true;
                 } else
                         handover_take_probe(gpu->handover, reply->driver_state, reply->driver_error, listed,
-                                            now.monotonic_usec);
+                                        now.monotonic_usec);
         }
 }
 
@@ -270,14 +276,15 @@ static void manager_reply_reset(Manager *manager, const VendorReply *reply, Now 
                 Gpu *gpu = inventory_by_uuid(&manager->inventory, reply->resets[i].uuid);
 
                 if (gpu && gpu->handover && gpu->handover->out)
-                        handover_take_reset(gpu->handover, DRIVER_OK, "", reply->resets + i, now.monotonic_usec);
+                        handover_take_reset(
+                                        gpu->handover, DRIVER_OK, "", reply->resets + i, now.monotonic_usec);
         }
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
 
                 if (gpu->handover && gpu->handover->out) /* not a word about this one */
                         handover_take_reset(gpu->handover, reply->driver_state, reply->driver_error, NULL,
-                                            now.monotonic_usec);
+                                        now.monotonic_usec);
         }
 }
 
@@ -288,8 +295,8 @@ static int compare_holders(const void *a, const void *b) {
         return order != 0 ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Holders and GPUs in the same order, so that each GPU finds its own at one go. 0 · -ENOMEM, and some may have kept what
- * they had. */
+/* Holders and GPUs in the same order, so that each GPU finds its own at one go. 0 · -ENOMEM, and some may
+ * have kept what they had. */
 static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, usec_t realtime_usec) {
         size_t from = 0;
         int result = 0;
@@ -323,7 +330,9 @@ static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now)
                 holders = reallocarray(NULL, reply->n_holders + 1, sizeof *holders);
                 for (size_t i = 0; holders && i < reply->n_holders; i++)
                         holders[i] = reply->holders[i];
-                if (!holders || manager_take_holders(manager, holders, reply->n_holders, now.realtime_usec) < 0) {
+                if (!holders ||
+                                manager_take_holders(manager, holders, reply->n_holders, now.realtime_usec) <
+                                                0) {
                         reply->driver_state = DRIVER_FAILED;
                         reply->driver_error = "Out of memory";
                 }
@@ -333,7 +342,7 @@ static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now)
 
                 if (gpu->handover && gpu->handover->out)
                         handover_take_holders(gpu->handover, reply->driver_state, reply->driver_error,
-                                              now.monotonic_usec);
+                                        now.monotonic_usec);
         }
 }
 
@@ -341,15 +350,9 @@ static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now)
 static void manager_take_reply(Manager *manager, VendorReply *reply, Now now) {
         manager->out = false;
         switch (reply->operation) {
-        case VENDOR_PROBE:
-                manager_reply_probe(manager, reply, now);
-                break;
-        case VENDOR_RESET:
-                manager_reply_reset(manager, reply, now);
-                break;
-        case VENDOR_HOLDERS:
-                manager_reply_holders(manager, reply, now);
-                break;
+        case VENDOR_PROBE: manager_reply_probe(manager, reply, now); break;
+        case VENDOR_RESET: manager_reply_reset(manager, reply, now); break;
+        case VENDOR_HOLDERS: manager_reply_holders(manager, reply, now); break;
         }
 
         manager_serve_requests(manager, reply);
@@ -361,16 +364,18 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
 
         /* A probe must not pass for a reset that was asked for. */
         if (!manager->out || taken.operation != manager->out_operation)
-                taken = (VendorReply) {
+                taken = (VendorReply){
                         .operation = manager->out_operation,
                         .driver_state = DRIVER_FAILED,
                         .driver_error = "The driver service answered another question",
                 };
 
-        manager_set_driver(manager, taken.driver_state, taken.driver_state == DRIVER_OK ? "" : taken.driver_error);
+        manager_set_driver(manager, taken.driver_state,
+                        taken.driver_state == DRIVER_OK ? "" : taken.driver_error);
         if (taken.operation == VENDOR_PROBE && taken.driver_state == DRIVER_OK &&
-            !streq(manager->driver_version, taken.driver_version)) {
-                (void) snprintf(manager->driver_version, sizeof manager->driver_version, "%s", taken.driver_version);
+                        !streq(manager->driver_version, taken.driver_version)) {
+                (void) snprintf(manager->driver_version, sizeof manager->driver_version, "%s",
+                                taken.driver_version);
                 manager->changes |= MANAGER_CHANGE_DRIVER;
         }
 

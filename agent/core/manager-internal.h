@@ -26,9 +26,9 @@ struct Manager {
 
         bool out; /* a vendor request is under way */
         VendorOperation out_operation;
-        bool out_all;      /* it is a probe of the whole tray */
-        bool look_around;  /* the next probe has to be one */
-        uint64_t probes;   /* how many were asked for */
+        bool out_all;     /* it is a probe of the whole tray */
+        bool look_around; /* the next probe has to be one */
+        uint64_t probes;  /* how many were asked for */
         usec_t poll_at_usec;
 
         bool state_stale; /* the file does not say what we know */
@@ -39,11 +39,12 @@ struct Manager {
 };
 
 /* Calls the observers that have this callback. */
-#define manager_tell(manager, callback, ...)                                                                     \
-        do {                                                                                                     \
-                for (size_t _i = 0; _i < (manager)->n_observers; _i++)                                           \
-                        if ((manager)->observers[_i].callback)                                                   \
-                                (manager)->observers[_i].callback(__VA_ARGS__, (manager)->observers[_i].userdata); \
+#define manager_tell(manager, callback, ...)                                                     \
+        do {                                                                                     \
+                for (size_t _i = 0; _i < (manager)->n_observers; _i++)                           \
+                        if ((manager)->observers[_i].callback)                                   \
+                                (manager)->observers[_i].callback(                               \
+                                                __VA_ARGS__, (manager)->observers[_i].userdata); \
         } while (0)
 
 PRINTF_FORMAT(3, 4) int manager_fail(Manager *manager, int error, const char *format, ...);

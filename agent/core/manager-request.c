@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the tray: from ids to GPUs, from GPUs to handovers, and what a request learns from a reply. */
+/* What is asked of the tray: from ids to GPUs, from GPUs to handovers, and what a request learns from a
+ * reply. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 #include "agent/core/manager-internal.h"
 #include "agent/core/verify.h"
 
-/* A repeat of a handover by the same tenant gets the first answer this long, unless the GPU was used since. */
+/* A repeat of a handover by the same tenant gets the first answer this long, unless the GPU was used
+ * since. */
 #define REPEAT_USEC (600 * USEC_PER_SEC)
 
 /* The GPUs by their ids, each once, in the order given; all of them for an empty list.
@@ -45,10 +47,11 @@ static int manager_resolve(Manager *manager, char *const *ids, Gpu ***ret, size_
 
 static void request_fail_by_driver(Request *request, DriverState state, const char *error) {
         request_fail_whole(request,
-                           state == DRIVER_UNRESPONSIVE ? OUTCOME_DRIVER_UNRESPONSIVE : OUTCOME_NO_DRIVER,
-                           state == DRIVER_OK      ? "The driver lists no GPU on this tray" :
-                           state == DRIVER_UNKNOWN ? "The driver has not been asked yet; try again in a moment" :
-                                                     error);
+                        state == DRIVER_UNRESPONSIVE ? OUTCOME_DRIVER_UNRESPONSIVE : OUTCOME_NO_DRIVER,
+                        state == DRIVER_OK ? "The driver lists no GPU on this tray"
+                                        : state == DRIVER_UNKNOWN
+                                        ? "The driver has not been asked yet; try again in a moment"
+                                        : error);
 }
 
 /* Each GPU of the request by what is known of it now. */
@@ -71,15 +74,15 @@ static usec_t manager_default_timeout(const Manager *manager, RequestKind kind) 
                 return looks;
         /* twice a reset: one that was running already, and ours */
         return looks + 2 * config->driver.reset_timeout_usec + config->handover.busy_grace_usec +
-               config->driver.fabric_timeout_usec;
+                        config->driver.fabric_timeout_usec;
 }
 
 static bool gpu_answers_repeat(const Gpu *gpu, const char *tenant, usec_t now_usec) {
         const GpuLastReset *last = &gpu->last_reset;
 
         return tenant && !gpu->handover && gpu_state(gpu) == GPU_STATE_CLEAN && last->realtime_usec > 0 &&
-               !outcome_is_failure(last->outcome) && streq(last->tenant, tenant) &&
-               now_usec - last->monotonic_usec < REPEAT_USEC;
+                        !outcome_is_failure(last->outcome) && streq(last->tenant, tenant) &&
+                        now_usec - last->monotonic_usec < REPEAT_USEC;
 }
 
 int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
@@ -87,8 +90,10 @@ int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
         Handover **slot = &gpu->handover;
         int r;
 
-        /* One that has begun is good for those only who asked for it: somebody else may have used the GPU since. */
-        if (*slot && handover_has_begun(*slot) && !(request->tenant && streq((*slot)->tenant, request->tenant)))
+        /* One that has begun is good for those only who asked for it: somebody else may have used the GPU
+         * since. */
+        if (*slot && handover_has_begun(*slot) &&
+                        !(request->tenant && streq((*slot)->tenant, request->tenant)))
                 slot = &gpu->next;
         if (!*slot) {
                 r = handover_new(gpu, manager->config, request->tenant, now.monotonic_usec, slot);
@@ -130,7 +135,8 @@ static void gpu_note_tenant(Gpu *gpu, const char *tenant) {
         (void) snprintf(gpu->reason_counts, sizeof gpu->reason_counts, "a tenant had it");
 }
 
-/* Puts a reset on its way: the record of who had the GPUs first, then the handovers. 0 · -errno with manager_error(). */
+/* Puts a reset on its way: the record of who had the GPUs first, then the handovers. 0 · -errno with
+ * manager_error(). */
 static int manager_begin_handover(Manager *manager, Request *request, Now now) {
         int r;
 
@@ -158,8 +164,8 @@ static int manager_begin_handover(Manager *manager, Request *request, Now now) {
         return r;
 }
 
-/* The site has switched resets off: nothing is asked for, but what the tenant had is not clean. Nor is it refused when that
- * cannot be written; the old file is gone then, and all is unknown to the next agent. */
+/* The site has switched resets off: nothing is asked for, but what the tenant had is not clean. Nor is it
+ * refused when that cannot be written; the old file is gone then, and all is unknown to the next agent. */
 static void manager_skip_release(Manager *manager, Request *request) {
         request->skipped = true;
         for (size_t i = 0; i < request->n_items; i++) {
@@ -180,24 +186,16 @@ static void manager_append_request(Manager *manager, Request *request) {
 /* What the kind of request needs. 0 · -errno with manager_error(). */
 static int manager_begin_request(Manager *manager, Request *request, Now now) {
         switch (request->kind) {
-        case REQUEST_REFRESH:
-                request->needs_probe = true;
-                return 0;
-        case REQUEST_VERIFY:
-                request->needs_probe = request->needs_holders = true;
-                return 0;
-        case REQUEST_PROCESSES:
-                request->needs_holders = true;
-                return 0;
+        case REQUEST_REFRESH: request->needs_probe = true; return 0;
+        case REQUEST_VERIFY: request->needs_probe = request->needs_holders = true; return 0;
+        case REQUEST_PROCESSES: request->needs_holders = true; return 0;
         case REQUEST_RELEASE:
                 if (manager->config->handover.reset)
                         return manager_begin_handover(manager, request, now);
                 manager_skip_release(manager, request);
                 return 0;
-        case REQUEST_RESET:
-                return manager_begin_handover(manager, request, now);
-        case _REQUEST_KIND_MAX:
-                break;
+        case REQUEST_RESET: return manager_begin_handover(manager, request, now);
+        case _REQUEST_KIND_MAX: break;
         }
         return -EINVAL;
 }
@@ -210,7 +208,7 @@ static bool manager_is_waiting(const Manager *manager, uint64_t number) {
 }
 
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
-                    RequestDone done, void *userdata, Now now, Request **ret) {
+                RequestDone done, void *userdata, Now now, Request **ret) {
         CLEANUP(request_free_ptr) Request *request = NULL;
         CLEANUP(free_ptr) Gpu **gpus = NULL;
         Request *waiting;
@@ -231,8 +229,8 @@ int manager_request(Manager *manager, RequestKind kind, char *const *ids, const 
         request->done = done;
         request->userdata = userdata;
         request->started_usec = now.monotonic_usec;
-        request->deadline_usec = usec_add(now.monotonic_usec,
-                                          options->timeout_usec ?: manager_default_timeout(manager, kind));
+        request->deadline_usec = usec_add(
+                        now.monotonic_usec, options->timeout_usec ?: manager_default_timeout(manager, kind));
 
         /* All of no GPUs is not done by doing nothing. */
         if (n == 0 && kind != REQUEST_REFRESH && kind != REQUEST_RELEASE)
@@ -317,9 +315,11 @@ void manager_expire_requests(Manager *manager, Now now) {
                         const Gpu *gpu = request->items[i].gpu;
                         char detail[GPU_REASON_SIZE + 64];
 
-                        (void) snprintf(detail, sizeof detail, "GPU %u was not done within %.1f s and goes on: %s%s%s",
+                        (void) snprintf(detail, sizeof detail,
+                                        "GPU %u was not done within %.1f s and goes on: %s%s%s",
                                         gpu->sample.index, (double) waited / (double) USEC_PER_SEC,
-                                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "", gpu->reason);
+                                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "",
+                                        gpu->reason);
                         request_finish_item(request, i, OUTCOME_TIMED_OUT, detail);
                 }
         }

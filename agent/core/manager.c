@@ -12,8 +12,8 @@
 #include "agent/core/manager-internal.h"
 #include "agent/core/state.h"
 
-/* A file that cannot be read is as good as none: every GPU is unknown then. One that cannot be written may lack a use that
- * was seen and could not be written down: what it calls clean is unknown, too. */
+/* A file that cannot be read is as good as none: every GPU is unknown then. One that cannot be written may
+ * lack a use that was seen and could not be written down: what it calls clean is unknown, too. */
 static void manager_read_state(Manager *manager) {
         if (state_read(manager->state_path, &manager->inventory) <= 0)
                 return;
@@ -108,7 +108,7 @@ int manager_write_state(Manager *manager) {
                 /* The old file may call a GPU clean that is so no more; without a file all are unknown. */
                 (void) unlink(manager->state_path);
                 return manager_fail(manager, r, "the state cannot be written to %s: %s", manager->state_path,
-                                    strerror(-r));
+                                strerror(-r));
         }
         manager->state_stale = false;
         return 0;
@@ -148,7 +148,8 @@ int manager_find(Manager *manager, const char *id, Gpu **ret) {
 
         text_escape(id, shown, sizeof shown);
         if (r == -EINVAL)
-                return manager_fail(manager, r, "'%s' is no GPU id: give an index, a UUID or a PCI bus id", shown);
+                return manager_fail(manager, r, "'%s' is no GPU id: give an index, a UUID or a PCI bus id",
+                                shown);
         return manager_fail(manager, r, "There is no GPU %s on this tray", shown);
 }
 
@@ -156,7 +157,7 @@ Gpu* manager_gpu_by_uuid(const Manager *manager, const char *uuid) {
         return inventory_by_uuid(&manager->inventory, uuid);
 }
 
-Gpu *const* manager_gpus(const Manager *manager, size_t *ret_n) {
+Gpu *const *manager_gpus(const Manager *manager, size_t *ret_n) {
         *ret_n = manager->inventory.n;
         return manager->inventory.by_index;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The tray: its GPUs, what has been asked for them, and the one vendor request that may be out at a time. It includes no
- * bus, reads no clock and never sleeps: the time comes as an argument, manager_next_elapse() says when it wants to be
- * called again, and manager_tick() is that call. */
+/* The tray: its GPUs, what has been asked for them, and the one vendor request that may be out at a time. It
+ * includes no bus, reads no clock and never sleeps: the time comes as an argument, manager_next_elapse()
+ * says when it wants to be called again, and manager_tick() is that call. */
 #pragma once
 
 #include "agent/config/config.h"
@@ -17,20 +17,22 @@ typedef enum ManagerChange {
         MANAGER_CHANGE_CONFIG = 1 << 2,
 } ManagerChange;
 
-/* Those who want to hear: the bus, the metrics file, the journal. Called when a change is committed (on file, where it
- * has to be), from within a manager_*() call; they must not call back into the manager's changing functions. Any may be NULL. */
+/* Those who want to hear: the bus, the metrics file, the journal. Called when a change is committed (on
+ * file, where it has to be), from within a manager_*() call; they must not call back into the manager's
+ * changing functions. Any may be NULL. */
 typedef struct ManagerObserver {
         void (*on_gpu_added)(Gpu *gpu, void *userdata);
         void (*on_gpu_changed)(Gpu *gpu, uint32_t gpu_changes, void *userdata);
         void (*on_manager_changed)(uint32_t manager_changes, void *userdata);
-        void (*on_reset_started)(Gpu *gpu, const char *tenant, void *userdata);  /* tenant "" for none */
-        void (*on_reset_finished)(Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
+        void (*on_reset_started)(Gpu *gpu, const char *tenant, void *userdata); /* tenant "" for none */
+        void (*on_reset_finished)(
+                        Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
         void (*on_request_finished)(const Request *request, void *userdata);
         void *userdata;
 } ManagerObserver;
 
-/* Reads the state file (absent, torn, foreign or not to be written: nothing is clean). `config` is borrowed and must
- * outlive the manager or be replaced by manager_set_config(). 0 and *ret · -ENOMEM. */
+/* Reads the state file (absent, torn, foreign or not to be written: nothing is clean). `config` is borrowed
+ * and must outlive the manager or be replaced by manager_set_config(). 0 and *ret · -ENOMEM. */
 int manager_new(const Config *config, const VendorOps *vendor, const char *state_path, Manager **ret);
 
 /* Ends all requests without calling their `done`. Returns NULL. */
@@ -50,17 +52,17 @@ usec_t manager_next_elapse(const Manager *manager);
 /* The reply to the vendor request that is out. */
 void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
 
-/* Asks for work on the GPUs named by `ids` (a strv of GPU ids; empty: all GPUs, for REQUEST_RELEASE those leased to the
- * tenant). One that cannot be resolved fails the whole request before anything is done; so does a state file that cannot
- * be written. `done` may be NULL.
+/* Asks for work on the GPUs named by `ids` (a strv of GPU ids; empty: all GPUs, for REQUEST_RELEASE those
+ * leased to the tenant). One that cannot be resolved fails the whole request before anything is done; so
+ * does a state file that cannot be written. `done` may be NULL.
  * 0 and *ret (borrowed until done or request_abandon(); NULL if it is finished already; ret may be NULL)
  * · -EINVAL malformed id · -ENOENT no such GPU · -EROFS/-ENOSPC/… the state cannot be written · -ENOMEM:
  * nothing was done, `done` is not called, and manager_error() says why. */
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
-                    RequestDone done, void *userdata, Now now, Request **ret);
+                RequestDone done, void *userdata, Now now, Request **ret);
 
-/* Whether the GPUs are clean by what is known, without asking the driver: 0 · -EINVAL, -ENOENT as above · 1 and
- * *ret_message (to be freed): not clean, and why each. */
+/* Whether the GPUs are clean by what is known, without asking the driver: 0 · -EINVAL, -ENOENT as above · 1
+ * and *ret_message (to be freed): not clean, and why each. */
 int manager_verify_known(Manager *manager, char *const *ids, char **ret_message);
 
 /* One line about the last refusal by manager_request() or a lookup. */
@@ -76,7 +78,7 @@ int manager_find(Manager *manager, const char *id, Gpu **ret);
 Gpu* manager_gpu_by_uuid(const Manager *manager, const char *uuid);
 
 /* All GPUs in the order of their index. */
-Gpu *const* manager_gpus(const Manager *manager, size_t *ret_n);
+Gpu *const *manager_gpus(const Manager *manager, size_t *ret_n);
 
 DriverState manager_driver_state(const Manager *manager);
 const char* manager_driver_error(const Manager *manager);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a piece of work on a GPU ended. The order is the order of gravity: a request over several GPUs fails under the
- * gravest of theirs, and every value from OUTCOME_LEASED on is a failure. */
+/* How a piece of work on a GPU ended. The order is the order of gravity: a request over several GPUs fails
+ * under the gravest of theirs, and every value from OUTCOME_LEASED on is a failure. */
 #pragma once
 
 #include <stdbool.h>

@@ -15,7 +15,8 @@ static int copy_option(const char *value, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const RequestOptions *options, Request **ret) {
+int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const RequestOptions *options,
+                Request **ret) {
         CLEANUP(request_free_ptr) Request *request = NULL;
 
         request = calloc(1, sizeof *request);
@@ -23,8 +24,8 @@ int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const Request
                 return -ENOMEM;
         request->kind = kind;
         if (copy_option(options->tenant, &request->tenant) < 0 ||
-            copy_option(options->identifier, &request->identifier) < 0 ||
-            copy_option(options->reason, &request->reason) < 0)
+                        copy_option(options->identifier, &request->identifier) < 0 ||
+                        copy_option(options->reason, &request->reason) < 0)
                 return -ENOMEM;
 
         if (n_gpus > 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a caller asked for, over one or many GPUs: every GPU ends in an outcome of its own, and the request under the
- * gravest. Made by manager_request(), which owns it. */
+/* What a caller asked for, over one or many GPUs: every GPU ends in an outcome of its own, and the request
+ * under the gravest. Made by manager_request(), which owns it. */
 #pragma once
 
 #include "agent/core/gpu.h"
@@ -30,16 +30,17 @@ typedef struct RequestItem {
 
 typedef struct Request Request;
 
-/* Tells the one who asked; called once, from within a manager_*() call, possibly from manager_request() itself. */
+/* Tells the one who asked; called once, from within a manager_*() call, possibly from manager_request()
+ * itself. */
 typedef void (*RequestDone)(const Request *request, void *userdata);
 
 struct Request {
         RequestKind kind;
-        uint64_t number;      /* counted up over the manager's life */
+        uint64_t number;  /* counted up over the manager's life */
         char *tenant;     /* NULL without one */
         char *identifier; /* NULL: the agent's own */
         char *reason;
-        usec_t started_usec;  /* monotonic */
+        usec_t started_usec; /* monotonic */
         usec_t finished_usec;
         usec_t deadline_usec;
         bool skipped; /* a release while handover.reset is off: nothing was reset */
@@ -54,9 +55,9 @@ struct Request {
         RequestDone done; /* NULL: nobody waits */
         void *userdata;
 
-        bool needs_probe;   /* what it still needs to know of the tray */
+        bool needs_probe; /* what it still needs to know of the tray */
         bool needs_holders;
-        bool riding;        /* on the vendor request that is out */
+        bool riding; /* on the vendor request that is out */
 
         Request *previous, *following; /* in the manager's list, oldest first */
 };
@@ -65,7 +66,8 @@ struct Request {
 void request_abandon(Request *request);
 
 /* For the manager: an unfinished request over the GPUs (borrowed). 0 and *ret · -ENOMEM. */
-int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const RequestOptions *options, Request **ret);
+int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const RequestOptions *options,
+                Request **ret);
 Request* request_free(Request *request);
 
 /* One GPU is through; a failure has a detail that names it. No effect on an item that is finished. */
@@ -74,7 +76,8 @@ void request_finish_item(Request *request, size_t item, Outcome outcome, const c
 /* All of it fails for one reason that is the tray's. */
 void request_fail_whole(Request *request, Outcome outcome, const char *message);
 
-/* Puts the outcome and the message together once nothing is unfinished. 0 · -ENOMEM, and the outcome is set all the same. */
+/* Puts the outcome and the message together once nothing is unfinished. 0 · -ENOMEM, and the outcome is set
+ * all the same. */
 int request_conclude(Request *request);
 
 DEFINE_CLEANUP(Request, request_free_ptr, request_free)

@@ -10,27 +10,24 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
-/* "gpuagent-state 1", then for each GPU a line "gpu UUID" and lines "key value", then "end". Texts come from the vendor side
- * or the core and are printable; they end with their line. */
+/* "gpuagent-state 1", then for each GPU a line "gpu UUID" and lines "key value", then "end". Texts come from
+ * the vendor side or the core and are printable; they end with their line. */
 #define HEADER "gpuagent-state 1"
 
 /* What the next agent has to say about the record: not what is going on now, but that it was. */
 static const char* former_reason(const Gpu *gpu) {
         switch (gpu_state(gpu)) {
         case GPU_STATE_IN_USE:
-                return gpu->record == GPU_STATE_UNKNOWN ? "not reset in this boot" :
-                                                          "was held by a process since its last reset";
-        case GPU_STATE_RESETTING:
-                return "its reset did not end";
-        case GPU_STATE_LOST:
-                return "was lost since its last reset";
+                return gpu->record == GPU_STATE_UNKNOWN ? "not reset in this boot"
+                                                        : "was held by a process since its last reset";
+        case GPU_STATE_RESETTING: return "its reset did not end";
+        case GPU_STATE_LOST: return "was lost since its last reset";
         case GPU_STATE_UNKNOWN:
         case GPU_STATE_CLEAN:
         case GPU_STATE_DIRTY:
         case GPU_STATE_QUARANTINED:
         case _GPU_STATE_MAX:
-        case _GPU_STATE_INVALID:
-                break;
+        case _GPU_STATE_INVALID: break;
         }
         return NULL;
 }
@@ -39,8 +36,10 @@ static bool write_last_reset(FILE *file, const GpuLastReset *last) {
         bool done;
 
         done = fprintf(file, "reset-at %llu\nreset-at-monotonic %llu\nreset-usec %llu\nreset-result %s\n",
-                       (unsigned long long) last->realtime_usec, (unsigned long long) last->monotonic_usec,
-                       (unsigned long long) last->duration_usec, outcome_to_string(last->outcome)) >= 0;
+                               (unsigned long long) last->realtime_usec,
+                               (unsigned long long) last->monotonic_usec,
+                               (unsigned long long) last->duration_usec,
+                               outcome_to_string(last->outcome)) >= 0;
         if (last->detail[0])
                 done &= fprintf(file, "reset-detail %s\n", last->detail) >= 0;
         if (last->tenant[0])
@@ -48,18 +47,22 @@ static bool write_last_reset(FILE *file, const GpuLastReset *last) {
         return done;
 }
 
-/* Whether all of it was taken: a memory stream that could not grow says so at each call, and not afterwards. */
+/* Whether all of it was taken: a memory stream that could not grow says so at each call, and not
+ * afterwards. */
 static bool write_gpu(FILE *file, const Gpu *gpu) {
         const char *former = former_reason(gpu);
         bool done;
 
-        done = fprintf(file, "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count %llu\nsince %llu\n",
-                       gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id, gpu->sample.name,
-                       gpu_state_to_string(gpu->record), (unsigned long long) gpu->reset_count,
-                       (unsigned long long) gpu->state_since_realtime_usec) >= 0;
+        done = fprintf(file,
+                               "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count "
+                               "%llu\nsince %llu\n",
+                               gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id,
+                               gpu->sample.name, gpu_state_to_string(gpu->record),
+                               (unsigned long long) gpu->reset_count,
+                               (unsigned long long) gpu->state_since_realtime_usec) >= 0;
         if (former || gpu->reason[0])
                 done &= fprintf(file, "reason %s\nreason-counts %s\n", former ?: gpu->reason,
-                                former ?: gpu->reason_counts) >= 0;
+                                        former ?: gpu->reason_counts) >= 0;
         if (gpu->last_tenant[0])
                 done &= fprintf(file, "last-tenant %s\n", gpu->last_tenant) >= 0;
         if (gpu->last_reset.realtime_usec > 0)
@@ -139,7 +142,7 @@ static int read_record(Gpu *gpu, const char *key, const char *value) {
                 GpuState state = gpu_state_from_string(value);
 
                 if (state != GPU_STATE_UNKNOWN && state != GPU_STATE_CLEAN && state != GPU_STATE_DIRTY &&
-                    state != GPU_STATE_QUARANTINED)
+                                state != GPU_STATE_QUARANTINED)
                         return -EBADMSG;
                 gpu->record = state;
                 return 0;
@@ -165,7 +168,8 @@ static int read_key(Gpu *gpu, const char *key, const char *value) {
                 r = read_last_reset(&gpu->last_reset, key, value);
         if (r == -ENOENT)
                 r = read_record(gpu, key, value);
-        return r < 0 ? -EBADMSG : 0; /* a key of a later version too: what it says about cleanliness is not known here */
+        /* A key of a later version, too: what it says about cleanliness is not known here. */
+        return r < 0 ? -EBADMSG : 0;
 }
 
 static int read_gpu(const char *uuid, Inventory *inventory, Gpu **ret) {

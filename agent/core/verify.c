@@ -17,7 +17,8 @@ PRINTF_FORMAT(4, 5) static void add_reason(char *text, size_t size, size_t *used
         va_end(arguments);
 }
 
-/* The fabric came to rest with an error: there is no clique, and none will come (a GPU that the fabric manager took out). */
+/* The fabric came to rest with an error: there is no clique, and none will come (a GPU that the fabric
+ * manager took out). */
 static bool fabric_failed(const GpuSample *sample) {
         return sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status != 0;
 }
@@ -30,23 +31,26 @@ static void verify_clique(const Gpu *gpu, char *text, size_t size, size_t *used)
                 /* any settled clique will do, and an unsettled one is fabric-pending, not unclean */
                 if (sample->partition == PARTITION_DEFAULT && fabric_failed(sample))
                         add_reason(text, size, used, "its fabric ended with '%s', a clique is expected",
-                                   sample->fabric_status_text);
+                                        sample->fabric_status_text);
         } else if (!gpu_fabric_settled(gpu))
                 add_reason(text, size, used, "its fabric is %s, clique %u is expected",
-                           fabric_state_to_string(sample->fabric_state) ?: "unknown", expected);
+                                fabric_state_to_string(sample->fabric_state) ?: "unknown", expected);
         else if (sample->clique_id != expected && fabric_failed(sample))
                 add_reason(text, size, used, "its fabric ended with '%s', clique %u is expected",
-                           sample->fabric_status_text, expected);
+                                sample->fabric_status_text, expected);
         else if (sample->clique_id != expected)
-                add_reason(text, size, used, "is in clique %u, clique %u is expected", sample->clique_id, expected);
+                add_reason(text, size, used, "is in clique %u, clique %u is expected", sample->clique_id,
+                                expected);
 }
 
-static size_t add_sample_reasons(const Gpu *gpu, const Config *config, char *text, size_t size, size_t used) {
+static size_t add_sample_reasons(
+                const Gpu *gpu, const Config *config, char *text, size_t size, size_t used) {
         const GpuSample *sample = &gpu->sample;
         uint32_t links = config->handover.expected_nvlinks;
 
         if (sample->lost || sample->error[0])
-                add_reason(text, size, &used, "does not answer: %s", sample->error[0] ? sample->error : "GPU is lost");
+                add_reason(text, size, &used, "does not answer: %s",
+                                sample->error[0] ? sample->error : "GPU is lost");
         else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
                 char action[32];
 
@@ -57,8 +61,8 @@ static size_t add_sample_reasons(const Gpu *gpu, const Config *config, char *tex
         else {
                 verify_clique(gpu, text, size, &used);
                 if (links > 0 && sample->n_links_active != links)
-                        add_reason(text, size, &used, "has %u of the expected %u NVLinks", sample->n_links_active,
-                                   links);
+                        add_reason(text, size, &used, "has %u of the expected %u NVLinks",
+                                        sample->n_links_active, links);
         }
         return used;
 }
@@ -73,7 +77,7 @@ int verify_gpu(const Gpu *gpu, const Config *config, char *ret_why, size_t size)
 
         if (state != GPU_STATE_CLEAN)
                 add_reason(ret_why, size, &used, "is %s%s%s", gpu_state_to_string(state),
-                           gpu->reason[0] ? ": " : "", gpu->reason);
+                                gpu->reason[0] ? ": " : "", gpu->reason);
         if (gpu->probed && state != GPU_STATE_LOST)
                 used = add_sample_reasons(gpu, config, ret_why, size, used);
         return used > 0;

@@ -27,7 +27,8 @@ static void fake_gpu_init(FakeGpu *gpu, size_t i) {
         sample->index = sample->minor = (uint32_t) i;
         sample->fabric_state = FABRIC_COMPLETED;
         sample->clique_id = gpu->clique_after = 1;
-        (void) snprintf(sample->cluster_uuid, sizeof sample->cluster_uuid, "a1b2c3d4-0000-4000-8000-000000000001");
+        (void) snprintf(sample->cluster_uuid, sizeof sample->cluster_uuid,
+                        "a1b2c3d4-0000-4000-8000-000000000001");
         sample->fabric_health = FABRIC_HEALTH_HEALTHY;
         sample->n_links = sample->n_links_active = 18;
         sample->recovery_action = gpu->action_after = RECOVERY_NONE;
@@ -41,7 +42,7 @@ void fake_hold(Fake *fake, size_t i, const char *command, pid_t pid, bool by_nvm
         FakeGpu *gpu = &fake->gpus[i];
         GpuHolder *holder = &gpu->holders[gpu->n_holders++];
 
-        *holder = (GpuHolder) { .pid = pid, .start_time = 1, .uid = 1000, .used_bytes = UNKNOWN_U64 };
+        *holder = (GpuHolder){ .pid = pid, .start_time = 1, .uid = 1000, .used_bytes = UNKNOWN_U64 };
         fake_uuid(i, holder->uuid);
         (void) snprintf(holder->user, sizeof holder->user, "joe");
         (void) snprintf(holder->command, sizeof holder->command, "%s", command);
@@ -92,7 +93,7 @@ static void fake_gpu_settle(FakeGpu *gpu) {
 static size_t fake_probe(Fake *fake, GpuSample *samples) {
         size_t n = 0;
 
-        STRV_FOREACH(uuid, fake->uuids)
+        STRV_FOREACH (uuid, fake->uuids)
                 if (!fake_by_uuid(fake, *uuid)->listed)
                         return 0;
 
@@ -108,7 +109,7 @@ static size_t fake_probe(Fake *fake, GpuSample *samples) {
 }
 
 static void fake_gpu_reset(FakeGpu *gpu, GpuReset *ret) {
-        *ret = (GpuReset) { .verdict = gpu->verdict };
+        *ret = (GpuReset){ .verdict = gpu->verdict };
         memcpy(ret->uuid, gpu->sample.uuid, sizeof ret->uuid);
         (void) snprintf(ret->detail, sizeof ret->detail, "%s", gpu->detail);
         if (gpu->verdict == RESET_DONE && gpu->n_holders > 0)
@@ -127,7 +128,8 @@ static void fake_gpu_reset(FakeGpu *gpu, GpuReset *ret) {
                 gpu->sample.clique_id = gpu->clique_after;
 }
 
-static void fake_reply(Fake *fake, VendorReply *reply, GpuSample *samples, GpuReset *resets, GpuHolder *holders) {
+static void fake_reply(
+                Fake *fake, VendorReply *reply, GpuSample *samples, GpuReset *resets, GpuHolder *holders) {
         switch (fake->operation) {
         case VENDOR_PROBE:
                 reply->driver_version = "580.95.05";
@@ -135,11 +137,11 @@ static void fake_reply(Fake *fake, VendorReply *reply, GpuSample *samples, GpuRe
                 reply->n_samples = fake_probe(fake, samples);
                 break;
         case VENDOR_RESET:
-                STRV_FOREACH(uuid, fake->uuids)
+                STRV_FOREACH (uuid, fake->uuids)
                         fake_gpu_reset(fake_by_uuid(fake, *uuid), &resets[reply->n_resets++]);
                 break;
         case VENDOR_HOLDERS:
-                STRV_FOREACH(uuid, fake->uuids) {
+                STRV_FOREACH (uuid, fake->uuids) {
                         const FakeGpu *gpu = fake_by_uuid(fake, *uuid);
 
                         for (size_t i = 0; i < gpu->n_holders; i++)
@@ -157,8 +159,10 @@ void fixture_answer(Fixture *fixture) {
         CLEANUP(free_ptr) GpuSample *samples = calloc(fake->n + 1, sizeof *samples);
         CLEANUP(free_ptr) GpuReset *resets = calloc(fake->n + 1, sizeof *resets);
         CLEANUP(free_ptr) GpuHolder *holders = calloc(fake->n * FAKE_HOLDERS_MAX + 1, sizeof *holders);
-        VendorReply reply = { .operation = fake->operation, .driver_state = DRIVER_OK, .driver_error = "",
-                              .driver_version = "" };
+        VendorReply reply = { .operation = fake->operation,
+                .driver_state = DRIVER_OK,
+                .driver_error = "",
+                .driver_version = "" };
 
         assert_true(fake->out);
         assert_true(samples && resets && holders);
@@ -229,7 +233,7 @@ static void on_told(const Request *request, void *userdata) {
 }
 
 int fixture_request_full(Fixture *fixture, RequestKind kind, const char *ids, const RequestOptions *options,
-                         Told *ret_told, Request **ret) {
+                Told *ret_told, Request **ret) {
         CLEANUP(strv_free_ptr) char **list = NULL;
         CLEANUP(free_ptr) char *copy = strdup(ids);
         char *rest = copy;
@@ -238,12 +242,13 @@ int fixture_request_full(Fixture *fixture, RequestKind kind, const char *ids, co
         for (char *id; *ids && (id = strsep(&rest, " "));)
                 assert_int_equal(strv_append(&list, id), 0);
         if (ret_told)
-                *ret_told = (Told) {};
+                *ret_told = (Told){};
         return manager_request(fixture->manager, kind, list, options, ret_told ? on_told : NULL, ret_told,
-                               fixture->now, ret);
+                        fixture->now, ret);
 }
 
-int fixture_request(Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told) {
+int fixture_request(
+                Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told) {
         RequestOptions options = { .tenant = tenant };
 
         return fixture_request_full(fixture, kind, ids, &options, ret_told, NULL);
@@ -270,7 +275,8 @@ static void on_gpu_added(Gpu *gpu, void *userdata) {
 
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         if (changes & GPU_CHANGE_STATE)
-                note(userdata, "gpu %u %s: %s", gpu->sample.index, gpu_state_to_string(gpu_state(gpu)), gpu->reason);
+                note(userdata, "gpu %u %s: %s", gpu->sample.index, gpu_state_to_string(gpu_state(gpu)),
+                                gpu->reason);
 }
 
 static void on_manager_changed(uint32_t changes, void *userdata) {
@@ -285,7 +291,8 @@ static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
 }
 
 /* Nobody hears of a clean GPU that is not on file. */
-static void on_reset_finished(Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata) {
+static void on_reset_finished(
+                Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata) {
         Fixture *fixture = userdata;
 
         if (gpu->record == GPU_STATE_CLEAN && fixture->fake.n <= 16)
@@ -328,7 +335,8 @@ Fixture* fixture_new(size_t n) {
         assert_non_null(mkdtemp(fixture->folder));
         (void) snprintf(fixture->state_path, sizeof fixture->state_path, "%s/state", fixture->folder);
         assert_int_equal(config_parse("test", "", 0, &fixture->config, &message), 0);
-        fixture->now = (Now) { .monotonic_usec = 60 * USEC_PER_SEC, .realtime_usec = 1700000000 * USEC_PER_SEC };
+        fixture->now = (Now){ .monotonic_usec = 60 * USEC_PER_SEC,
+                .realtime_usec = 1700000000 * USEC_PER_SEC };
 
         fixture->fake.gpus = calloc(n + 1, sizeof *fixture->fake.gpus);
         assert_non_null(fixture->fake.gpus);

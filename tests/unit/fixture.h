@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A manager on a fake vendor: a tray of scripted GPUs, a given time, a state file in a folder of its own, and a
- * record of everything that was told. Nothing here sleeps or reads a clock. */
+/* A manager on a fake vendor: a tray of scripted GPUs, a given time, a state file in a folder of its own,
+ * and a record of everything that was told. Nothing here sleeps or reads a clock. */
 #pragma once
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "agent/core/state.h"
 #include "tests/unit/unit.h"
 
-#define FAKE_HOLDERS_MAX 8
+#define FAKE_HOLDERS_MAX   8
 #define FIXTURE_EVENTS_MAX 16384
 
 /* One GPU of the tray as the vendor side has it. */
@@ -19,10 +19,10 @@ typedef struct FakeGpu {
         bool listed;      /* false: a probe does not find it */
         uint32_t verdict; /* of a reset; RESET_DONE is refused as in use while there are holders */
         const char *detail;
-        uint32_t clique_after;      /* a reset puts it there */
-        int32_t action_after;       /* and this is the recovery action then … */
-        unsigned action_lag;        /* … which stays as it was for this many probes */
-        unsigned settle_after;      /* a reset leaves the fabric in progress for this many probes */
+        uint32_t clique_after; /* a reset puts it there */
+        int32_t action_after;  /* and this is the recovery action then … */
+        unsigned action_lag;   /* … which stays as it was for this many probes */
+        unsigned settle_after; /* a reset leaves the fabric in progress for this many probes */
         unsigned settle_left, action_left;
         GpuHolder holders[FAKE_HOLDERS_MAX];
         size_t n_holders;
@@ -62,14 +62,15 @@ struct Fixture {
         Manager *manager;
         Now now;
         Fake fake;
-        char *events[FIXTURE_EVENTS_MAX]; /* "started 0 slurm/1", "finished 0 slurm/1 done", "gpu 0 resetting" … */
+        char *events[FIXTURE_EVENTS_MAX]; /* "started 0 slurm/1", "gpu 0 resetting: " … */
         size_t n_events;
         unsigned requests_finished;
         Outcome last_outcome;
         usec_t last_duration_usec; /* of the last request, as its log line has it */
 };
 
-/* A tray of n GPUs, all of them idle, in clique 1 and with persistence mode off, so that no poll comes in between. */
+/* A tray of n GPUs, all of them idle, in clique 1 and with persistence mode off, so that no poll comes in
+ * between. */
 Fixture* fixture_new(size_t n);
 Fixture* fixture_free(Fixture *fixture);
 DEFINE_CLEANUP(Fixture, fixture_free_ptr, fixture_free)
@@ -86,17 +87,18 @@ void fixture_tick(Fixture *fixture);
 /* The fake answers what is out; fails the test if nothing is. */
 void fixture_answer(Fixture *fixture);
 
-/* Goes on until nothing is under way: answers what is out, and advances the time to what is due, at most to `usec` from
- * now. The time is there afterwards. */
+/* Goes on until nothing is under way: answers what is out, and advances the time to what is due, at most to
+ * `usec` from now. The time is there afterwards. */
 void fixture_run_for(Fixture *fixture, usec_t usec);
 
 /* The same until this request is told about; fails after an hour. */
 void fixture_run_until_told(Fixture *fixture, const Told *told);
 
-/* manager_request() with a `told` for its end, a list of ids as text ("0 2 7"; "" for all), and a tenant or NULL. */
+/* manager_request() with a `told` for its end, a list of ids as text ("0 2 7"; "" for all), and a tenant or
+ * NULL. */
 int fixture_request(Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told);
 int fixture_request_full(Fixture *fixture, RequestKind kind, const char *ids, const RequestOptions *options,
-                         Told *ret_told, Request **ret);
+                Told *ret_told, Request **ret);
 
 /* A reset of these GPUs, run to its end. */
 Outcome fixture_reset(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
@@ -123,8 +125,8 @@ unsigned fixture_count(const Fixture *fixture, const char *text);
 /* Where the first such event is; fails without one. */
 size_t fixture_position(const Fixture *fixture, const char *text);
 
-#define assert_contains(text, part)                                                                              \
-        do {                                                                                                     \
-                if (!strstr((text), (part)))                                                                     \
-                        fail_msg("'%s' is not in '%s'", (part), (text));                                         \
+#define assert_contains(text, part)                                      \
+        do {                                                             \
+                if (!strstr((text), (part)))                             \
+                        fail_msg("'%s' is not in '%s'", (part), (text)); \
         } while (0)

@@ -13,8 +13,10 @@ static void test_a_holder_is_told_at_once_and_not_at_the_end_of_the_grace(void *
         fixture_answer(f);
         assert_int_equal(f->fake.started[VENDOR_HOLDERS], 1);
         assert_int_equal(told.times, 0);
-        assert_int_equal(fixture_count(f, "gpu 0 resetting: held by python (pid 1860, user joe, unit session-3.scope)"),
-                         1);
+        assert_int_equal(fixture_count(f,
+                                         "gpu 0 resetting: held by python (pid 1860, user joe, unit "
+                                         "session-3.scope)"),
+                        1);
 }
 
 static void test_a_visitor_that_goes_away_does_not_fail_the_reset(void **state) {
@@ -44,8 +46,8 @@ static void test_the_end_of_the_grace_is_busy_and_nothing_was_changed(void **sta
         fake_hold(&f->fake, 0, "nvtop", 7, true);
         assert_int_equal(fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_BUSY);
         assert_string_equal(told.message,
-                            "GPU 0 is held by nvtop (pid 7, user joe, unit session-3.scope), "
-                            "python (pid 1860, user joe, unit session-3.scope)");
+                        "GPU 0 is held by nvtop (pid 7, user joe, unit session-3.scope), "
+                        "python (pid 1860, user joe, unit session-3.scope)");
         assert_int_equal(f->now.monotonic_usec - start, 15 * USEC_PER_SEC);
         assert_int_equal(f->fake.gpus[0].resets, 0);
         assert_int_equal(fixture_state(f, 0), GPU_STATE_IN_USE);
@@ -97,7 +99,8 @@ static void test_free_gpus_of_a_request_are_reset_although_another_is_busy(void 
 
         fake_hold(&f->fake, 2, "python", 1860, true);
         assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_BUSY);
-        assert_string_equal(told.message, "GPU 2 is held by python (pid 1860, user joe, unit session-3.scope)");
+        assert_string_equal(
+                        told.message, "GPU 2 is held by python (pid 1860, user joe, unit session-3.scope)");
         for (size_t i = 0; i < 4; i++)
                 assert_int_equal(fixture_state(f, i), i == 2 ? GPU_STATE_IN_USE : GPU_STATE_CLEAN);
         assert_int_equal(fixture_count(f, "finished 2 slurm/1.0 busy"), 1);
@@ -208,7 +211,8 @@ static void test_a_refused_reset_does_not_hide_a_quarantine(void **state) {
         assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_BUSY);
         assert_int_equal(fixture_state(f, 0), GPU_STATE_QUARANTINED);
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
-        assert_contains(fixture_gpu(f, 0)->reason, "a reset failed before, and the next was refused: is held by python");
+        assert_contains(fixture_gpu(f, 0)->reason,
+                        "a reset failed before, and the next was refused: is held by python");
 }
 
 static void test_no_holder_lifts_a_quarantine_by_going_away(void **state) {

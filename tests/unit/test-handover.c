@@ -80,7 +80,8 @@ static void test_a_reset_is_told_from_start_to_end(void **state) {
         assert_int_equal(fixture_count(f, "started 0 slurm/1.0"), 1);
         assert_int_equal(fixture_count(f, "finished 0 slurm/1.0 done"), 1);
         assert_true(fixture_position(f, "started 0 slurm/1.0") < fixture_position(f, "gpu 0 resetting: "));
-        assert_true(fixture_position(f, "gpu 0 resetting: ") < fixture_position(f, "finished 0 slurm/1.0 done"));
+        assert_true(fixture_position(f, "gpu 0 resetting: ") <
+                        fixture_position(f, "finished 0 slurm/1.0 done"));
         assert_true(fixture_position(f, "finished 0 slurm/1.0 done") < fixture_position(f, "gpu 0 clean: "));
         assert_true(fixture_position(f, "gpu 0 clean: ") < fixture_position(f, "request done"));
 }
@@ -129,7 +130,8 @@ static void refused_before_the_reset(Fixture *f, Outcome outcome, const char *wh
 }
 
 static void test_what_only_a_reboot_cures_is_not_reset(void **state) {
-        static const int32_t actions[] = { RECOVERY_NODE_REBOOT, RECOVERY_BUS_RESET, RECOVERY_SYSTEM_REBOOT };
+        static const int32_t actions[] = { RECOVERY_NODE_REBOOT, RECOVERY_BUS_RESET,
+                RECOVERY_SYSTEM_REBOOT };
 
         for (size_t i = 0; i < ELEMENTSOF(actions); i++) {
                 CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
@@ -152,7 +154,8 @@ static void test_a_gpu_that_the_driver_lists_no_more_needs_a_reboot(void **state
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
 
         f->fake.gpus[0].listed = false;
-        refused_before_the_reset(f, OUTCOME_NEEDS_REBOOT, "GPU 0 is gone from the driver's list", GPU_STATE_LOST);
+        refused_before_the_reset(
+                        f, OUTCOME_NEEDS_REBOOT, "GPU 0 is gone from the driver's list", GPU_STATE_LOST);
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
 }
 
@@ -176,7 +179,8 @@ static void test_an_unknown_recovery_action_is_tried_and_then_not_clean(void **s
 
 /* --- the driver --- */
 
-static void without_a_driver(VendorOperation operation, DriverState driver, Outcome outcome, GpuState after) {
+static void without_a_driver(
+                VendorOperation operation, DriverState driver, Outcome outcome, GpuState after) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
 
@@ -199,19 +203,21 @@ static void test_without_a_driver_at_the_first_look_nothing_happens(void **state
 static void test_a_driver_that_fails_in_the_reset_quarantines(void **state) {
         without_a_driver(VENDOR_RESET, DRIVER_MISSING, OUTCOME_NO_DRIVER, GPU_STATE_QUARANTINED);
         without_a_driver(VENDOR_RESET, DRIVER_FAILED, OUTCOME_RESET_FAILED, GPU_STATE_QUARANTINED);
-        without_a_driver(VENDOR_RESET, DRIVER_UNRESPONSIVE, OUTCOME_DRIVER_UNRESPONSIVE, GPU_STATE_QUARANTINED);
+        without_a_driver(VENDOR_RESET, DRIVER_UNRESPONSIVE, OUTCOME_DRIVER_UNRESPONSIVE,
+                        GPU_STATE_QUARANTINED);
 }
 
 static void test_a_driver_that_fails_in_the_search_for_holders_quarantines(void **state) {
         without_a_driver(VENDOR_HOLDERS, DRIVER_MISSING, OUTCOME_NO_DRIVER, GPU_STATE_QUARANTINED);
         without_a_driver(VENDOR_HOLDERS, DRIVER_FAILED, OUTCOME_RESET_FAILED, GPU_STATE_QUARANTINED);
-        without_a_driver(VENDOR_HOLDERS, DRIVER_UNRESPONSIVE, OUTCOME_DRIVER_UNRESPONSIVE, GPU_STATE_QUARANTINED);
+        without_a_driver(VENDOR_HOLDERS, DRIVER_UNRESPONSIVE, OUTCOME_DRIVER_UNRESPONSIVE,
+                        GPU_STATE_QUARANTINED);
 }
 
 static void test_a_driver_that_fails_after_the_reset_quarantines(void **state) {
         static const Outcome outcomes[] = { [DRIVER_MISSING] = OUTCOME_NO_DRIVER,
-                                            [DRIVER_FAILED] = OUTCOME_RESET_FAILED,
-                                            [DRIVER_UNRESPONSIVE] = OUTCOME_DRIVER_UNRESPONSIVE };
+                [DRIVER_FAILED] = OUTCOME_RESET_FAILED,
+                [DRIVER_UNRESPONSIVE] = OUTCOME_DRIVER_UNRESPONSIVE };
 
         for (DriverState driver = DRIVER_MISSING; driver <= DRIVER_UNRESPONSIVE; driver++) {
                 CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
@@ -223,7 +229,8 @@ static void test_a_driver_that_fails_after_the_reset_quarantines(void **state) {
                 f->fake.driver_state[VENDOR_PROBE] = driver;
                 fixture_run_until_told(f, &told);
                 assert_int_equal(told.outcome, outcomes[driver]);
-                assert_string_equal(told.message, "GPU 0 was not verified after its reset: the driver says no");
+                assert_string_equal(
+                                told.message, "GPU 0 was not verified after its reset: the driver says no");
                 assert_int_equal(fixture_state(f, 0), GPU_STATE_QUARANTINED);
                 assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
         }
@@ -252,10 +259,11 @@ static void test_a_reset_that_failed_quarantines(void **state) {
         f->fake.gpus[0].verdict = RESET_FAILED;
         f->fake.gpus[0].detail = "Unable to reset this GPU because it's broken";
         assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_RESET_FAILED);
-        assert_string_equal(told.message, "GPU 0 could not be reset: Unable to reset this GPU because it's broken");
+        assert_string_equal(told.message,
+                        "GPU 0 could not be reset: Unable to reset this GPU because it's broken");
         assert_int_equal(fixture_state(f, 0), GPU_STATE_QUARANTINED);
         assert_string_equal(fixture_gpu(f, 0)->reason,
-                            "could not be reset: Unable to reset this GPU because it's broken");
+                        "could not be reset: Unable to reset this GPU because it's broken");
 }
 
 static void test_a_verdict_out_of_range_is_a_failure(void **state) {
@@ -269,8 +277,10 @@ static void test_a_verdict_out_of_range_is_a_failure(void **state) {
 
 static void test_a_gpu_that_a_reset_does_not_mention_is_not_clean(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
-        VendorReply reply = { .operation = VENDOR_RESET, .driver_state = DRIVER_OK, .driver_error = "",
-                              .driver_version = "" };
+        VendorReply reply = { .operation = VENDOR_RESET,
+                .driver_state = DRIVER_OK,
+                .driver_error = "",
+                .driver_version = "" };
         Told told;
 
         assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);
@@ -394,7 +404,8 @@ static void test_a_gpu_that_does_not_come_back_has_failed(void **state) {
         f->fake.gpus[0].listed = false;
         fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_RESET_FAILED);
-        assert_string_equal(told.message, "GPU 0 did not come back after its reset: gone from the driver's list");
+        assert_string_equal(told.message,
+                        "GPU 0 did not come back after its reset: gone from the driver's list");
         assert_int_equal(fixture_state(f, 0), GPU_STATE_LOST);
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
         assert_true(f->now.monotonic_usec >= 120 * USEC_PER_SEC);

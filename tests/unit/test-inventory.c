@@ -60,9 +60,17 @@ static void test_what_is_no_id_or_no_gpu_leaves_the_answer_alone(void **state) {
                 const char *id;
                 int error;
         } cases[] = {
-                { "", -EINVAL },     { "x", -EINVAL },      { "01", -EINVAL },        { "-0", -EINVAL },
-                { "GPU-1", -EINVAL }, { "4294967295", -EINVAL }, { "0 ", -EINVAL },   { "18:00", -EINVAL },
-                { "7", -ENOENT },    { "0001:01:00.0", -ENOENT }, { "01:00.1", -ENOENT },
+                { "", -EINVAL },
+                { "x", -EINVAL },
+                { "01", -EINVAL },
+                { "-0", -EINVAL },
+                { "GPU-1", -EINVAL },
+                { "4294967295", -EINVAL },
+                { "0 ", -EINVAL },
+                { "18:00", -EINVAL },
+                { "7", -ENOENT },
+                { "0001:01:00.0", -ENOENT },
+                { "01:00.1", -ENOENT },
                 { "GPU-00000000-0000-0000-0000-000000000000", -ENOENT },
         };
         Inventory inventory = {};
@@ -101,7 +109,7 @@ static void test_a_lost_gpu_keeps_its_names_until_another_takes_them(void **stat
         inventory_done(&inventory);
 }
 
-static void test_a_slot_is_that_of_the_gpu_in_it_also_where_a_lost_one_has_the_lower_index(void **state) {
+static void test_a_slot_is_that_of_the_gpu_in_it_whatever_the_index_of_a_lost_one(void **state) {
         Inventory inventory = {};
         const Gpu *other;
 
@@ -142,7 +150,7 @@ int main(void) {
                 cmocka_unit_test(test_what_is_no_id_or_no_gpu_leaves_the_answer_alone),
                 cmocka_unit_test(test_a_gpu_without_an_index_is_not_found_by_one_and_comes_last),
                 cmocka_unit_test(test_a_lost_gpu_keeps_its_names_until_another_takes_them),
-                cmocka_unit_test(test_a_slot_is_that_of_the_gpu_in_it_also_where_a_lost_one_has_the_lower_index),
+                cmocka_unit_test(test_a_slot_is_that_of_the_gpu_in_it_whatever_the_index_of_a_lost_one),
                 cmocka_unit_test(test_many_gpus_added_in_any_order_are_all_found),
         };
 

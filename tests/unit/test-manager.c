@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tray as a whole: polls, batches, questions, the time of the next thing to do, and the driver's own state. */
+/* The tray as a whole: polls, batches, questions, the time of the next thing to do, and the driver's own
+ * state. */
 #include "tests/unit/fixture.h"
 
 #include <errno.h>
@@ -243,9 +244,9 @@ static void test_verify_names_every_reason(void **state) {
         fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_NOT_CLEAN);
         assert_string_equal(told.message,
-                            "GPU 0 is in clique 1, clique 7 is expected; has 2 of the expected 18 NVLinks; "
-                            "GPU 1 is in-use: held by nvtop (pid 7, user joe, unit session-3.scope); "
-                            "GPU 2 is unknown: not reset in this boot");
+                        "GPU 0 is in clique 1, clique 7 is expected; has 2 of the expected 18 NVLinks; "
+                        "GPU 1 is in-use: held by nvtop (pid 7, user joe, unit session-3.scope); "
+                        "GPU 2 is unknown: not reset in this boot");
         assert_int_equal(fixture_file_state(f, 1), GPU_STATE_DIRTY);
 }
 
@@ -267,7 +268,7 @@ static void test_verify_without_a_driver_is_not_clean(void **state) {
 static void test_what_is_known_is_told_without_asking_the_driver(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         CLEANUP(free_ptr) char *message = NULL;
-        char *first[] = { (char[]) { "0" }, NULL }, *unknown[] = { (char[]) { "9" }, NULL };
+        char *first[] = { (char[]){ "0" }, NULL }, *unknown[] = { (char[]){ "9" }, NULL };
         unsigned started = f->fake.started[VENDOR_PROBE];
         Told told;
 
@@ -285,7 +286,7 @@ static void test_what_is_known_is_told_without_asking_the_driver(void **state) {
 static void test_nothing_is_known_to_be_clean_before_the_driver_was_asked(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         CLEANUP(free_ptr) char *message = NULL;
-        char *first[] = { (char[]) { "0" }, NULL };
+        char *first[] = { (char[]){ "0" }, NULL };
         Told told;
 
         assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);
@@ -332,8 +333,11 @@ static void test_nobody_searches_for_the_holders_of_a_gpu_that_is_gone(void **st
 
 static void test_a_reply_to_another_question_is_no_answer(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
-        VendorReply reply = { .operation = VENDOR_PROBE, .driver_state = DRIVER_OK, .driver_error = "",
-                              .driver_version = "", .complete = true };
+        VendorReply reply = { .operation = VENDOR_PROBE,
+                .driver_state = DRIVER_OK,
+                .driver_error = "",
+                .driver_version = "",
+                .complete = true };
         Told told;
 
         assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* No memory, at every single allocation of the core in turn: nothing crashes, leaks, hangs or becomes clean for that. */
+/* No memory, at every single allocation of the core in turn: nothing crashes, leaks, hangs or becomes clean
+ * for that. */
 #include "tests/unit/fixture.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ FILE* __wrap_open_memstream(char **text, size_t *size) {
         return NULL;
 }
 
-/* As into a memory stream that cannot grow; neither ferror() nor fclose() says so afterwards (glibc 2.36). */
+/* As into a memory stream that cannot grow; neither ferror() nor fclose() says so afterwards (glibc
+ * 2.36). */
 int __wrap_fprintf(FILE *file, const char *format, ...) {
         va_list arguments;
         int r;
@@ -68,8 +70,11 @@ static void answer(Fixture *f) {
         Fake *fake = &f->fake;
         GpuSample samples[2] = { fake->gpus[0].sample, fake->gpus[1].sample };
         GpuReset resets[2] = {};
-        VendorReply reply = { .operation = fake->operation, .driver_state = DRIVER_OK, .driver_error = "",
-                              .driver_version = "1", .complete = !fake->uuids };
+        VendorReply reply = { .operation = fake->operation,
+                .driver_state = DRIVER_OK,
+                .driver_error = "",
+                .driver_version = "1",
+                .complete = !fake->uuids };
 
         for (size_t i = 0; i < 2; i++) {
                 memcpy(resets[i].uuid, samples[i].uuid, sizeof resets[i].uuid);
@@ -111,11 +116,11 @@ static void on_end(const Request *request, void *userdata) {
 
 /* The work of a day, with everything counted; each request that was taken is told of once. */
 static void a_day(Fixture *f) {
-        static const RequestKind kinds[] = { REQUEST_RESET, REQUEST_VERIFY, REQUEST_PROCESSES, REQUEST_REFRESH,
-                                             REQUEST_RELEASE };
+        static const RequestKind kinds[] = { REQUEST_RESET, REQUEST_VERIFY, REQUEST_PROCESSES,
+                REQUEST_REFRESH, REQUEST_RELEASE };
         VendorOps vendor = { .start = start_quietly, .userdata = f };
         unsigned taken = 0, told = 0;
-        char *ids[] = { (char[]) { "0" }, (char[]) { "1" }, NULL };
+        char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL };
         CLEANUP(free_ptr) char *message = NULL;
 
         counting = true;
@@ -125,10 +130,13 @@ static void a_day(Fixture *f) {
         }
         manager_tick(f->manager, f->now);
         for (size_t i = 0; i < ELEMENTSOF(kinds) + 4; i++) {
-                RequestOptions options = { .tenant = "slurm/1.0", .identifier = "slurm-epilog", .reason = "why" };
+                RequestOptions options = {
+                        .tenant = "slurm/1.0", .identifier = "slurm-epilog", .reason = "why"
+                };
 
                 if (i < ELEMENTSOF(kinds))
-                        taken += manager_request(f->manager, kinds[i], ids, &options, on_end, &told, f->now, NULL) >= 0;
+                        taken += manager_request(f->manager, kinds[i], ids, &options, on_end, &told, f->now,
+                                                 NULL) >= 0;
                 if (f->fake.out)
                         answer(f);
                 f->now.monotonic_usec += 20 * USEC_PER_SEC;
@@ -163,7 +171,8 @@ static void test_no_missing_memory_crashes_leaks_or_makes_a_gpu_clean(void **sta
                 gpus = manager_gpus(f->manager, &n_gpus);
                 for (size_t i = 0; i < n_gpus; i++)
                         if (streq(gpus[i]->sample.uuid, f->fake.gpus[1].sample.uuid))
-                                assert_int_not_equal(gpus[i]->record, GPU_STATE_CLEAN); /* it was held all day */
+                                assert_int_not_equal(
+                                                gpus[i]->record, GPU_STATE_CLEAN); /* it was held all day */
         }
         assert_true(n > 50);
 }
@@ -195,7 +204,7 @@ static void test_a_request_refused_without_memory_has_done_nothing(void **state)
         for (failing = 1; r < 0; failing++) {
                 CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
                 RequestOptions options = { .tenant = "slurm/1.0" };
-                char *ids[] = { (char[]) { "0" }, (char[]) { "1" }, NULL };
+                char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL };
 
                 allocations = 0;
                 counting = true;

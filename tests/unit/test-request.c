@@ -26,25 +26,28 @@ static void test_one_unknown_id_fails_the_request_and_nothing_is_done(void **sta
 
         refused(f, REQUEST_RESET, "0 7", -ENOENT, "There is no GPU 7 on this tray");
         refused(f, REQUEST_RELEASE, "1 GPU-00000000-0000-0000-0000-000000000000", -ENOENT,
-                "There is no GPU GPU-00000000-0000-0000-0000-000000000000 on this tray");
-        refused(f, REQUEST_VERIFY, "00000000:99:00.0", -ENOENT, "There is no GPU 00000000:99:00.0 on this tray");
+                        "There is no GPU GPU-00000000-0000-0000-0000-000000000000 on this tray");
+        refused(f, REQUEST_VERIFY, "00000000:99:00.0", -ENOENT,
+                        "There is no GPU 00000000:99:00.0 on this tray");
 }
 
 static void test_a_malformed_id_is_invalid(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
 
         refused(f, REQUEST_RESET, "0 x", -EINVAL, "'x' is no GPU id: give an index, a UUID or a PCI bus id");
-        refused(f, REQUEST_PROCESSES, "-1", -EINVAL, "'-1' is no GPU id: give an index, a UUID or a PCI bus id");
+        refused(f, REQUEST_PROCESSES, "-1", -EINVAL,
+                        "'-1' is no GPU id: give an index, a UUID or a PCI bus id");
         refused(f, REQUEST_RESET, "\xff\x1b", -EINVAL,
-                "'\\xff\\x1b' is no GPU id: give an index, a UUID or a PCI bus id");
+                        "'\\xff\\x1b' is no GPU id: give an index, a UUID or a PCI bus id");
 }
 
 static void test_a_gpu_may_be_named_by_index_uuid_and_bus_id(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(4);
         Told told;
 
-        assert_int_equal(fixture_reset(f, "0 GPU-5EF0A1B2-0000-4000-8000-000000000001 0000:02:00.0", NULL, &told),
-                         OUTCOME_DONE);
+        assert_int_equal(fixture_reset(f, "0 GPU-5EF0A1B2-0000-4000-8000-000000000001 0000:02:00.0", NULL,
+                                         &told),
+                        OUTCOME_DONE);
         for (size_t i = 0; i < 4; i++)
                 assert_int_equal(f->fake.gpus[i].resets, i < 3);
 }
@@ -64,7 +67,8 @@ static void test_a_gpu_named_twice_is_reset_once(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Told told;
 
-        assert_int_equal(fixture_reset(f, "1 GPU-5ef0a1b2-0000-4000-8000-000000000001 1", NULL, &told), OUTCOME_DONE);
+        assert_int_equal(fixture_reset(f, "1 GPU-5ef0a1b2-0000-4000-8000-000000000001 1", NULL, &told),
+                        OUTCOME_DONE);
         assert_int_equal(f->fake.gpus[1].resets, 1);
         assert_int_equal(f->fake.asked[VENDOR_RESET], 1);
 }
@@ -122,10 +126,10 @@ static void test_the_gravest_of_the_results_names_the_request(void **state) {
         f->fake.gpus[2].sample.recovery_action = RECOVERY_NODE_REBOOT;
         assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_NEEDS_REBOOT);
         assert_string_equal(told.message,
-                            "GPU 0 is held by python (pid 1860, user joe, unit session-3.scope); "
-                            "GPU 1 could not be reset: GPU reset; "
-                            "GPU 2 needs the recovery action node-reboot, which a GPU reset cannot replace; "
-                            "reboot the tray");
+                        "GPU 0 is held by python (pid 1860, user joe, unit session-3.scope); "
+                        "GPU 1 could not be reset: GPU reset; "
+                        "GPU 2 needs the recovery action node-reboot, which a GPU reset cannot replace; "
+                        "reboot the tray");
         assert_int_equal(fixture_state(f, 3), GPU_STATE_CLEAN);
 }
 
@@ -247,9 +251,11 @@ static void test_a_repeat_is_a_new_reset_after_ten_minutes_use_failure_or_by_ano
         Told told;
 
         assert_int_equal(fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
-        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE); /* an admin's is never a repeat */
+        assert_int_equal(
+                        fixture_reset(f, "0", NULL, &told), OUTCOME_DONE); /* an admin's is never a repeat */
         assert_int_equal(f->fake.gpus[0].resets, 2);
-        assert_int_equal(fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_DONE); /* the last was not ours */
+        assert_int_equal(
+                        fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_DONE); /* the last was not ours */
         assert_int_equal(f->fake.gpus[0].resets, 3);
         assert_int_equal(fixture_reset(f, "0", "slurm/1.1", &told), OUTCOME_DONE);
         assert_int_equal(f->fake.gpus[0].resets, 4);
@@ -371,12 +377,13 @@ static void test_a_caller_may_ask_again_while_it_is_told(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Chain chain = { .fixture = f };
         RequestOptions options = {};
-        char *ids[] = { (char[]) { "0" }, NULL };
+        char *ids[] = { (char[]){ "0" }, NULL };
         Told second, third;
 
         /* all three end with the same reply: the first one's caller asks before the others are told */
-        assert_int_equal(manager_request(f->manager, REQUEST_RESET, ids, &options, on_told_ask_again, &chain, f->now,
-                                         NULL), 0);
+        assert_int_equal(manager_request(f->manager, REQUEST_RESET, ids, &options, on_told_ask_again, &chain,
+                                         f->now, NULL),
+                        0);
         assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &second), 0);
         assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &third), 0);
         fixture_run_until_told(f, &third);

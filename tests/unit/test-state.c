@@ -33,7 +33,7 @@ static int parse(const char *text, Inventory *inventory) {
         CLEANUP(free_ptr) char *copy = strdup(text);
 
         assert_non_null(copy);
-        *inventory = (Inventory) {};
+        *inventory = (Inventory){};
         return state_parse(copy, inventory);
 }
 
@@ -102,7 +102,8 @@ static void test_no_changed_byte_makes_another_gpu_clean(void **state) {
         for (size_t i = 0; text[i] != '\0'; i++) {
                 char was = text[i];
 
-                for (unsigned j = 0; j < 8 + sizeof others - 1; j++) { /* each bit turned over, and these bytes */
+                for (unsigned j = 0; j < 8 + sizeof others - 1;
+                                j++) { /* each bit turned over, and these bytes */
                         Inventory inventory;
 
                         text[i] = j < 8 ? (char) (was ^ (1 << j)) : others[j - 8];
@@ -166,7 +167,8 @@ static void test_foreign_files_are_refused(void **state) {
 }
 
 static void test_texts_longer_than_their_place_are_refused(void **state) {
-        static const char *const keys[] = { "name", "reason", "reason-counts", "reset-detail", "last-tenant" };
+        static const char *const keys[] = { "name", "reason", "reason-counts", "reset-detail",
+                "last-tenant" };
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 char text[1024], value[600];
@@ -174,7 +176,8 @@ static void test_texts_longer_than_their_place_are_refused(void **state) {
                 memset(value, 'a', sizeof value);
                 memcpy(value, "slurm/", strlen("slurm/"));
                 value[sizeof value - 1] = '\0';
-                (void) snprintf(text, sizeof text, "gpuagent-state 1\ngpu %s\n%s %s\nend\n", UUID_0, keys[i], value);
+                (void) snprintf(text, sizeof text, "gpuagent-state 1\ngpu %s\n%s %s\nend\n", UUID_0, keys[i],
+                                value);
                 refused(text);
         }
 }
@@ -280,7 +283,8 @@ static void test_a_reset_that_cannot_be_recorded_is_not_clean(void **state) {
         fixture_break_state(f);
         fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_NOT_CLEAN);
-        assert_contains(told.message, "GPU 0 was reset, but is not clean on record: the state cannot be written");
+        assert_contains(told.message,
+                        "GPU 0 was reset, but is not clean on record: the state cannot be written");
         assert_int_equal(fixture_state(f, 0), GPU_STATE_DIRTY);
         assert_int_equal(fixture_gpu(f, 0)->reset_count, 0);
         assert_int_equal(fixture_gpu(f, 0)->last_reset.outcome, OUTCOME_NOT_CLEAN);

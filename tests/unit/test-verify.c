@@ -46,13 +46,13 @@ static void test_a_holder_speaks_against_it(void **state) {
 
 static void test_a_recovery_action_speaks_against_it(void **state) {
         static const char *const names[] = { [RECOVERY_GPU_RESET] = "gpu-reset",
-                                             [RECOVERY_NODE_REBOOT] = "node-reboot",
-                                             [RECOVERY_DRAIN_P2P] = "drain-p2p",
-                                             [RECOVERY_DRAIN_AND_RESET] = "drain-and-reset",
-                                             [RECOVERY_RECOVER_IMEX_DOMAIN] = "recover-imex-domain",
-                                             [RECOVERY_BUS_RESET] = "bus-reset",
-                                             [RECOVERY_SYSTEM_REBOOT] = "system-reboot",
-                                             [8] = "8" };
+                [RECOVERY_NODE_REBOOT] = "node-reboot",
+                [RECOVERY_DRAIN_P2P] = "drain-p2p",
+                [RECOVERY_DRAIN_AND_RESET] = "drain-and-reset",
+                [RECOVERY_RECOVER_IMEX_DOMAIN] = "recover-imex-domain",
+                [RECOVERY_BUS_RESET] = "bus-reset",
+                [RECOVERY_SYSTEM_REBOOT] = "system-reboot",
+                [8] = "8" };
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Gpu *gpu = clean(f);
 
@@ -114,7 +114,7 @@ static void test_a_fabric_that_failed_gives_no_clique(void **state) {
         gpu->sample.partition = 3;
         unclean(f, "its fabric ended with 'Not Supported', clique 3 is expected");
         gpu->sample.partition = PARTITION_NONE; /* which has no clique to be in */
-        assert_int_equal(verify_gpu(gpu, f->config, (char[GPU_REASON_SIZE]) {}, GPU_REASON_SIZE), 0);
+        assert_int_equal(verify_gpu(gpu, f->config, (char[GPU_REASON_SIZE]){}, GPU_REASON_SIZE), 0);
         gpu->sample.partition = PARTITION_DEFAULT; /* any settled clique would do; this is none */
         unclean(f, "its fabric ended with 'Not Supported', a clique is expected");
 }
@@ -147,7 +147,9 @@ static void test_reasons_are_cut_to_any_size(void **state) {
                 assert_int_equal(verify_gpu(gpu, f->config, why, size), 1);
                 assert_true(strlen(why) < size);
         }
-        unclean(f, "is dirty: slurm/1.0 had it; is in clique 1, clique 3 is expected; has 18 of the expected 1 NVLinks");
+        unclean(f,
+                        "is dirty: slurm/1.0 had it; is in clique 1, clique 3 is expected; has 18 of the "
+                        "expected 1 NVLinks");
 }
 
 int main(void) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Thousands of random days: requests, drivers that fail in every way, processes that come and go, full disks and crashes
- * in any order. After each step: a GPU is clean, in memory and on file, only if it was reset since a tenant had it or a
- * process was seen; nothing is due that was just done; and in the end everybody was told once. */
+/* Thousands of random days: requests, drivers that fail in every way, processes that come and go, full disks
+ * and crashes in any order. After each step: a GPU is clean, in memory and on file, only if it was reset
+ * since a tenant had it or a process was seen; nothing is due that was just done; and in the end everybody
+ * was told once. */
 #include "tests/unit/fixture.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "agent/base/text.h"
 #include "agent/core/handover.h"
 
-#define GPUS 3
+#define GPUS  3
 #define WALKS 75
 #define STEPS 250
 
@@ -17,10 +18,10 @@ typedef struct Walk {
         Fixture *f;
         unsigned number;
         uint64_t random;
-        unsigned clock;              /* counts what happens */
-        unsigned soiled_at[GPUS];    /* by a tenant, or by a process that was seen; 0 before any */
-        unsigned reset_from[GPUS];   /* when the reset that is out began */
-        unsigned clean_since[GPUS];  /* when the last reset that went through began */
+        unsigned clock;             /* counts what happens */
+        unsigned soiled_at[GPUS];   /* by a tenant, or by a process that was seen; 0 before any */
+        unsigned reset_from[GPUS];  /* when the reset that is out began */
+        unsigned clean_since[GPUS]; /* when the last reset that went through began */
         Told told[STEPS];
         bool taken[STEPS];
         size_t n_told;
@@ -63,9 +64,9 @@ static void answer(void) {
 
                 resets[i] = gpu->resets;
                 if (f->fake.driver_state[operation] == DRIVER_OK && asked &&
-                    ((operation == VENDOR_PROBE && gpu->listed && gpu->sample.n_processes > 0 &&
-                      gpu->sample.n_processes != UNKNOWN_U32) ||
-                     (operation == VENDOR_HOLDERS && gpu->n_holders > 0)))
+                                ((operation == VENDOR_PROBE && gpu->listed && gpu->sample.n_processes > 0 &&
+                                                 gpu->sample.n_processes != UNKNOWN_U32) ||
+                                                (operation == VENDOR_HOLDERS && gpu->n_holders > 0)))
                         walk->soiled_at[i] = walk->clock;
         }
         fixture_answer(f);
@@ -79,7 +80,7 @@ static void ask(void) {
         static const char *const lists[] = { "", "0", "1", "2", "0 1", "1 2", "2 0 1", "0 7" };
         RequestKind kind = (RequestKind) random_below(_REQUEST_KIND_MAX);
         RequestOptions options = { .tenant = tenants[random_below(4)],
-                                   .timeout_usec = one_in(3) ? random_below(40) * USEC_PER_SEC : 0 };
+                .timeout_usec = one_in(3) ? random_below(40) * USEC_PER_SEC : 0 };
         const char *ids = lists[random_below(8)];
         bool joins[GPUS], clean[GPUS];
         size_t n = walk->n_told++;
@@ -93,14 +94,15 @@ static void ask(void) {
                 fake_uuid(i, uuid);
                 gpu = manager_gpu_by_uuid(walk->f->manager, uuid);
                 joins[i] = gpu && gpu->handover && handover_has_begun(gpu->handover) && options.tenant &&
-                           strcmp(gpu->handover->tenant, options.tenant) == 0;
+                                strcmp(gpu->handover->tenant, options.tenant) == 0;
                 clean[i] = gpu && options.tenant && gpu_state(gpu) == GPU_STATE_CLEAN && !gpu->handover &&
-                           strcmp(gpu->last_reset.tenant, options.tenant) == 0; /* a repeat changes nothing */
+                                strcmp(gpu->last_reset.tenant, options.tenant) ==
+                                                0; /* a repeat changes nothing */
         }
         walk->taken[n] = fixture_request_full(walk->f, kind, ids, &options, &walk->told[n], &request) >= 0;
         for (size_t i = 0; i < GPUS && options.tenant && walk->taken[n]; i++)
                 if ((kind == REQUEST_RESET || kind == REQUEST_RELEASE) && !joins[i] && !clean[i] &&
-                    (strchr(ids, (int) ('0' + i)) || (ids[0] == '\0' && kind == REQUEST_RESET)))
+                                (strchr(ids, (int) ('0' + i)) || (ids[0] == '\0' && kind == REQUEST_RESET)))
                         walk->soiled_at[i] = walk->clock;
         if (request && one_in(8)) {
                 request_abandon(request);
@@ -109,30 +111,21 @@ static void ask(void) {
 }
 
 static void change_gpu(void) {
-        static const int32_t actions[] = { RECOVERY_NONE, RECOVERY_NONE, RECOVERY_GPU_RESET, RECOVERY_NODE_REBOOT, 9 };
+        static const int32_t actions[] = { RECOVERY_NONE, RECOVERY_NONE, RECOVERY_GPU_RESET,
+                RECOVERY_NODE_REBOOT, 9 };
         size_t i = random_below(GPUS);
         FakeGpu *gpu = &walk->f->fake.gpus[i];
 
         switch (random_below(9)) {
-        case 0:
-                gpu->verdict = one_in(2) ? RESET_DONE : random_below(6);
-                break;
-        case 1:
-                gpu->sample.recovery_action = actions[random_below(5)];
-                break;
+        case 0: gpu->verdict = one_in(2) ? RESET_DONE : random_below(6); break;
+        case 1: gpu->sample.recovery_action = actions[random_below(5)]; break;
         case 2:
                 gpu->action_after = one_in(2) ? RECOVERY_NONE : actions[random_below(5)];
                 gpu->action_lag = random_below(4);
                 break;
-        case 3:
-                gpu->settle_after = one_in(4) ? 1000 : random_below(5);
-                break;
-        case 4:
-                gpu->listed = !one_in(3);
-                break;
-        case 5:
-                gpu->sample.lost = one_in(3);
-                break;
+        case 3: gpu->settle_after = one_in(4) ? 1000 : random_below(5); break;
+        case 4: gpu->listed = !one_in(3); break;
+        case 5: gpu->sample.lost = one_in(3); break;
         case 6:
                 gpu->sample.partition = one_in(2) ? UNKNOWN_U32 : random_below(2) * 7;
                 gpu->clique_after = one_in(3) ? 1 : 7;
@@ -153,7 +146,8 @@ static void change_gpu(void) {
 static void change_driver(void) {
         size_t operation = random_below(VENDOR_HOLDERS + 1);
 
-        walk->f->fake.driver_state[operation] = one_in(3) ? (DriverState) (DRIVER_OK + random_below(4)) : DRIVER_OK;
+        walk->f->fake.driver_state[operation] =
+                        one_in(3) ? (DriverState) (DRIVER_OK + random_below(4)) : DRIVER_OK;
         walk->f->fake.start_error[operation] = one_in(6) ? -ECONNREFUSED : 0;
         fixture_mend_state(walk->f);
         if (one_in(6))
@@ -194,7 +188,8 @@ static void check(void) {
                         continue;
                 fake_uuid(i, uuid);
                 gpu = manager_gpu_by_uuid(walk->f->manager, uuid);
-                if ((gpu && gpu_state(gpu) == GPU_STATE_CLEAN) || fixture_file_state(walk->f, i) == GPU_STATE_CLEAN)
+                if ((gpu && gpu_state(gpu) == GPU_STATE_CLEAN) ||
+                                fixture_file_state(walk->f, i) == GPU_STATE_CLEAN)
                         fail_msg("walk %u, event %u: GPU %zu is clean", walk->number, walk->clock, i);
         }
 }
