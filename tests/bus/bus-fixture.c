@@ -116,6 +116,17 @@ static bool socket_is_there(const Fixture *f, const char *name) {
         return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
+void fixture_stop_bus(Fixture *f) {
+        CLEANUP(free_ptr) char *path = NULL;
+
+        f->root = sd_bus_close_unref(f->root);
+        f->admin = sd_bus_close_unref(f->admin);
+        f->nobody = sd_bus_close_unref(f->nobody);
+        fixture_stop(&f->bus, SIGKILL);
+        assert_true(asprintf(&path, "%s/bus", f->dir) > 0);
+        assert_int_equal(unlink(path), 0);
+}
+
 void fixture_start_bus(Fixture *f) {
         CLEANUP(free_ptr) char *config = NULL, *option = NULL;
 
@@ -124,6 +135,9 @@ void fixture_start_bus(Fixture *f) {
         assert_true(asprintf(&option, "--config-file=%s/bus.conf", f->dir) > 0);
         f->bus = spawn(f, 0, (char *[]){ (char *) DBUS_DAEMON, option, (char *) "--nofork", NULL });
         wait_until(socket_is_there(f, "bus"));
+        f->root = fixture_connect(f, 0, 0);
+        f->admin = fixture_connect(f, NOBODY_UID, ADMIN_GID);
+        f->nobody = fixture_connect(f, NOBODY_UID, 0);
 }
 
 void fixture_start_driver(Fixture *f) {
@@ -137,7 +151,7 @@ void fixture_start_driver(Fixture *f) {
         wait_until(socket_is_there(f, "driver"));
 }
 
-void fixture_start_agent(Fixture *f) {
+void fixture_spawn_agent(Fixture *f) {
         CLEANUP(free_ptr) char *config = NULL, *directory = NULL, *socket = NULL;
 
         assert_true(asprintf(&config, "%s/config.yaml", f->dir) > 0);
@@ -147,6 +161,10 @@ void fixture_start_agent(Fixture *f) {
                         (char *[]){ (char *) GPUAGENTD, (char *) "--config", config,
                                         (char *) "--runtime-directory", directory,
                                         (char *) "--driver-socket", socket, NULL });
+}
+
+void fixture_start_agent(Fixture *f) {
+        fixture_spawn_agent(f);
         wait_until(fixture_has_name(f));
         wait_until(fixture_number(f, MANAGER, "ResetsPending", 'u') == 0);
 }
@@ -180,9 +198,6 @@ int bus_fixture_setup(void **state) {
         assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
 
         fixture_start_bus(f);
-        f->root = fixture_connect(f, 0, 0);
-        f->admin = fixture_connect(f, NOBODY_UID, ADMIN_GID);
-        f->nobody = fixture_connect(f, NOBODY_UID, 0);
         fixture_start_driver(f);
         fixture_start_agent(f);
         *state = f;
@@ -200,10 +215,7 @@ int bus_fixture_teardown(void **state) {
         assert_int_equal(kill(f->agent, SIGTERM), 0);
         assert_int_equal(waitpid(f->agent, &status, 0), f->agent);
         fixture_stop(&f->driver, SIGKILL);
-        (void) sd_bus_close_unref(f->root);
-        (void) sd_bus_close_unref(f->admin);
-        (void) sd_bus_close_unref(f->nobody);
-        fixture_stop(&f->bus, SIGKILL);
+        fixture_stop_bus(f);
         (void) umount("/etc/passwd");
         (void) umount("/etc/group");
         (void) nftw(f->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

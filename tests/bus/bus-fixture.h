@@ -51,10 +51,13 @@ void fixture_config(const Fixture *f, const char *text);
  * "Probe"). */
 unsigned fixture_count(const Fixture *f, const char *words);
 
-/* Starts (again) what setup started; stops it with a signal and waits for its end. */
+/* Starts (again) what setup started, stops it with a signal and waits for its end. The bus comes with its
+ * three callers. */
 void fixture_start_bus(Fixture *f);
+void fixture_stop_bus(Fixture *f);
 void fixture_start_driver(Fixture *f);
 void fixture_start_agent(Fixture *f);
+void fixture_spawn_agent(Fixture *f); /* without waiting for its name */
 void fixture_stop(pid_t *pid, int signal_number);
 
 /* A connection as this user; the group 0 for none. */
@@ -87,10 +90,11 @@ bool fixture_has_name(const Fixture *f);
 unsigned fixture_descriptors(const Fixture *f);
 
 /* Waits up to ten seconds for a condition. */
-#define wait_until(condition)                           \
-        do {                                            \
-                unsigned _tries = 0;                    \
-                while (!(condition) && ++_tries < 1000) \
-                        (void) usleep(10000);           \
-                assert_true(condition);                 \
+#define wait_until(condition)                                    \
+        do {                                                     \
+                unsigned _tries = 0;                             \
+                bool _met;                                       \
+                while (!(_met = (condition)) && ++_tries < 1000) \
+                        (void) usleep(10000);                    \
+                assert_true(_met);                               \
         } while (0)

@@ -139,23 +139,29 @@ static void test_the_private_socket_has_the_same_objects(void **state) {
 static void test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes(void **state) {
         Fixture *f = *state;
         CLEANUP(bus_close_ptr) sd_bus *private = NULL;
-        CLEANUP(free_ptr) char *path = NULL;
 
         assert_int_equal(fixture_connect_private(f, 0, &private), 0);
-        fixture_stop(&f->bus, SIGKILL);
+        fixture_stop_bus(f);
         fixture_expect(private, MANAGER, "Reset", NULL, "asa{sv}", 0, 0);
 
-        assert_true(asprintf(&path, "%s/bus", f->dir) > 0);
-        (void) unlink(path);
-        (void) sd_bus_close_unref(f->root);
-        (void) sd_bus_close_unref(f->admin);
-        (void) sd_bus_close_unref(f->nobody);
         fixture_start_bus(f);
-        f->root = fixture_connect(f, 0, 0);
-        f->admin = fixture_connect(f, NOBODY_UID, ADMIN_GID);
-        f->nobody = fixture_connect(f, NOBODY_UID, 0);
         wait_until(fixture_has_name(f));
         fixture_expect(private, MANAGER, "ListGPUs", NULL, "");
+        fixture_expect(f->nobody, MANAGER, "ListGPUs", NULL, "");
+}
+
+static void test_an_agent_without_a_bus_serves_the_private_socket_and_finds_the_bus_later(void **state) {
+        Fixture *f = *state;
+        CLEANUP(bus_close_ptr) sd_bus *private = NULL;
+
+        fixture_stop(&f->agent, SIGTERM);
+        fixture_stop_bus(f);
+        fixture_spawn_agent(f);
+        wait_until(fixture_connect_private(f, 0, &private) == 0);
+        fixture_expect(private, MANAGER, "Reset", NULL, "asa{sv}", 0, 0);
+
+        fixture_start_bus(f);
+        wait_until(fixture_has_name(f));
         fixture_expect(f->nobody, MANAGER, "ListGPUs", NULL, "");
 }
 
@@ -358,6 +364,9 @@ int main(void) {
                 cmocka_unit_test_setup(test_the_private_socket_has_the_same_objects, bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes,
+                                bus_fixture_calm),
+                cmocka_unit_test_setup(
+                                test_an_agent_without_a_bus_serves_the_private_socket_and_finds_the_bus_later,
                                 bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_a_driver_that_dies_is_told_and_its_successor_asked, bus_fixture_calm),
