@@ -21,6 +21,8 @@
 #define NVIDIA_MAJOR  195U
 #define NVIDIA_MINORS 254U
 
+#define FDINFO_MAX 65536
+
 /* A node by the file system it lies in; two GPUs never share one. */
 typedef struct Node {
         uint64_t device;
@@ -134,6 +136,19 @@ static bool is_number(const char *s) {
         return *s >= '0' && *s <= '9';
 }
 
+/* An O_PATH descriptor only names the node: the driver knows nothing of it. */
+static bool is_path_only(int process_fd, const char *number) {
+        CLEANUP(free_ptr) char *text = NULL;
+        char path[32];
+        const char *flags;
+
+        (void) snprintf(path, sizeof path, "fdinfo/%.20s", number);
+        if (file_read(process_fd, path, FDINFO_MAX, &text, NULL) < 0)
+                return false;
+        flags = strstr(text, "flags:\t");
+        return flags && (strtoul(flags + strlen("flags:\t"), NULL, 8) & O_PATH);
+}
+
 static int walk_descriptors(Walk *walk, pid_t pid, int process_fd) {
         CLEANUP(fd_close) int fd = -1;
         ssize_t size;
@@ -146,12 +161,16 @@ static int walk_descriptors(Walk *walk, pid_t pid, int process_fd) {
                 for (ssize_t at = 0; at < size;) {
                         const struct dirent64 *entry = (const struct dirent64 *) (walk->buffer + at);
                         struct statx st;
+                        size_t match;
                         int r;
 
                         at += entry->d_reclen;
                         if (!is_number(entry->d_name) || node_stat(fd, entry->d_name, &st) < 0)
                                 continue;
-                        r = walk_tell(walk, walk_match(walk, &st), pid, process_fd);
+                        match = walk_match(walk, &st);
+                        if (match > 0 && is_path_only(process_fd, entry->d_name))
+                                continue;
+                        r = walk_tell(walk, match, pid, process_fd);
                         if (r < 0)
                                 return r;
                 }
