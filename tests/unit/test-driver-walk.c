@@ -84,7 +84,8 @@ static int hold_in_child(const Fixture *f, HoldKind kind, unsigned i) {
                 return -errno;
         switch (kind) {
         case HOLD_NOTHING:
-        case HOLD_OPEN: return 0;
+        case HOLD_OPEN:
+        case HOLD_PATH: return 0;
         case HOLD_TWICE: return dup(fd) < 0 ? -errno : 0;
         case HOLD_MAPPED:
                 if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
