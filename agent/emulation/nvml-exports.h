@@ -45,6 +45,14 @@ typedef struct NvmlRemapHistogram {
         uint32_t max, high, partial, low, none;
 } NvmlRemapHistogram;
 
+/* nvmlDeviceAttributes_t: of a MIG device. */
+typedef struct NvmlAttributes {
+        uint32_t multiprocessors;
+        uint32_t copy_engines, decoders, encoders, jpeg_engines, ofa_engines; /* shared */
+        uint32_t gpu_slices, compute_slices;
+        uint64_t memory_mib;
+} NvmlAttributes;
+
 /* nvmlRepairStatus_v1_t, since 13.0. */
 typedef struct NvmlRepairStatus {
         uint32_t version;
@@ -61,6 +69,8 @@ NVML_ASSERT_OFFSET(NvmlEventData, compute_instance, 28);
 NVML_ASSERT_SIZE(NvmlProcessInfoV1, 16);
 NVML_ASSERT_SIZE(NvmlProcessUtilization, 32);
 NVML_ASSERT_OFFSET(NvmlProcessUtilization, gpu, 16);
+NVML_ASSERT_SIZE(NvmlAttributes, 40);
+NVML_ASSERT_OFFSET(NvmlAttributes, memory_mib, 32);
 NVML_ASSERT_SIZE(NvmlRepairStatus, 12);
 _Static_assert(NVML_REPAIR_STATUS_V1_VERSION == 0x0100000c, "nvmlRepairStatus_v1_t");
 
@@ -138,6 +148,7 @@ _Static_assert(NVML_REPAIR_STATUS_V1_VERSION == 0x0100000c, "nvmlRepairStatus_v1
                         (NvmlDevice device, int cause, unsigned *count, unsigned long long *addresses))    \
         X(nvmlDeviceGetRetiredPagesPendingStatus, (NvmlDevice device, int *pending))                       \
         X(nvmlDeviceGetAccountingMode, (NvmlDevice device, int *mode))                                     \
+        X(nvmlDeviceGetAttributes_v2, (NvmlDevice device, NvmlAttributes * attributes))                    \
         X(nvmlDeviceGetMaxMigDeviceCount, (NvmlDevice device, unsigned *count))                            \
         X(nvmlDeviceGetMigDeviceHandleByIndex, (NvmlDevice device, unsigned index, NvmlDevice *mig))       \
         X(nvmlDeviceIsMigDeviceHandle, (NvmlDevice device, unsigned *is_mig))                              \

@@ -70,6 +70,7 @@ CONSTANT_CALL(nvmlDeviceGetMaxMigDeviceCount, unsigned, 7)
 CONSTANT_CALL(nvmlDeviceIsMigDeviceHandle, unsigned, 0)
 MISSING_CALL(nvmlDeviceGetDisplayMode, int)
 MISSING_CALL(nvmlDeviceGetFanSpeed, unsigned)
+MISSING_CALL(nvmlDeviceGetAttributes_v2, NvmlAttributes) /* only MIG devices have them */
 MISSING_CALL(nvmlDeviceGetRetiredPagesPendingStatus, int)
 MISSING_CALL(nvmlDeviceGetGpuInstanceId, unsigned)
 MISSING_CALL(nvmlDeviceGetComputeInstanceId, unsigned)

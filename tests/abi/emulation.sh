@@ -24,12 +24,7 @@ like "the holder is listed" "$(nvidia-smi --query-compute-apps=pid --format=csv,
 release
 exits 0 "it is reset when nobody has it" nvidia-smi -r -i 0
 
-python3 -c '
-import ctypes, sys, time
-nvml = ctypes.CDLL("libnvidia-ml.so.1")
-assert nvml.nvmlInit_v2() == 0
-print(flush=True)
-time.sleep(1000)' >/run/tray/client &
+"$GPUAGENT_BUILD/tests/abi/nvml-client" stay >/run/tray/client &
 client=$!
 until [ -s /run/tray/client ]; do sleep 0.01; done
 exits 255 "a client of NVML blocks a reset, too" nvidia-smi --gpu-reset -i 2
@@ -127,8 +122,7 @@ is "and in the health" "$(query 0 fabric.health.summary,fabric.health.bandwidth)
 gpuagent-emulate init-error 9 --count 1
 exits 9 "a driver that is not loaded" nvidia-smi -L
 like "says so" "$output" "couldn't communicate with the NVIDIA driver"
-python3 -c 'import ctypes; print(ctypes.CDLL("libnvidia-ml.so.1").nvmlInit_v2())' >/run/tray/init
-is "NVML as well, once" "$(cat /run/tray/init)" 9
+is "NVML as well, once" "$("$GPUAGENT_BUILD/tests/abi/nvml-client")" 9
 exits 0 "and then it works" nvidia-smi -L
 like "an Xid in the journal's export format" "$(gpuagent-emulate xid 0 79 --export)" \
         "_TRANSPORT=kernel.*NVRM: Xid \(PCI:0000:18:00.0\): 79,"
@@ -158,7 +152,7 @@ trouble() {
                 esac >/dev/null 2>>/run/tray/trouble
         done
 }
-for _ in {1..8}; do trouble & done
+for _ in {1..16}; do trouble & done
 wait
 exits 0 "the tray stands clients that die" nvidia-smi -q
 unlike "and no sanitizer has complained" "$(cat /run/tray/trouble)" "Sanitizer|runtime error"

@@ -35,6 +35,8 @@ const Layout our_layouts[] = {
                         AT(NvmlProcessUtilization, decoder)),
         LAYOUT("bar1", NvmlBar1Memory, 3, AT(NvmlBar1Memory, total), AT(NvmlBar1Memory, free),
                         AT(NvmlBar1Memory, used)),
+        LAYOUT("attributes", NvmlAttributes, 3, AT(NvmlAttributes, multiprocessors),
+                        AT(NvmlAttributes, gpu_slices), AT(NvmlAttributes, memory_mib)),
         LAYOUT("histogram", NvmlRemapHistogram, 5, AT(NvmlRemapHistogram, max), AT(NvmlRemapHistogram, high),
                         AT(NvmlRemapHistogram, partial), AT(NvmlRemapHistogram, low),
                         AT(NvmlRemapHistogram, none)),
