@@ -163,10 +163,17 @@ void fixture_spawn_agent(Fixture *f) {
                                         (char *) "--driver-socket", socket, NULL });
 }
 
+static bool driver_is_unknown(const Fixture *f) {
+        CLEANUP(free_ptr) char *driver_state = fixture_text(f, MANAGER, "DriverState");
+
+        return streq(driver_state, "unknown");
+}
+
 void fixture_start_agent(Fixture *f) {
         fixture_spawn_agent(f);
         wait_until(fixture_has_name(f));
-        wait_until(fixture_number(f, MANAGER, "ResetsPending", 'u') == 0);
+        wait_until(!driver_is_unknown(
+                        f)); /* until its first answer, or trouble, there are no GPUs to ask for */
 }
 
 void bus_fixture_require(void) {
