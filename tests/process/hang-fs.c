@@ -91,6 +91,8 @@ static int answer(int fd, const struct fuse_in_header *in, const void *data) {
         case FUSE_INTERRUPT: /* and we do not listen to who has enough of it */
         case FUSE_FORGET:
         case FUSE_BATCH_FORGET: return 0;
+        case FUSE_READDIR: /* an empty reply is the end of the folder */
+        case FUSE_READDIRPLUS:
         case FUSE_RELEASE:
         case FUSE_RELEASEDIR:
         case FUSE_FLUSH:
