@@ -90,12 +90,12 @@ static pid_t spawn(const Fixture *f, uid_t uid, char *const *argv) {
         if (pid > 0)
                 return pid;
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
         if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
                 _exit(126);
         if (uid != 0 && (setgroups(0, NULL) < 0 || setgid(uid) < 0 || setuid(uid) < 0))
                 _exit(126);
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would take it back */
         (void) execv(argv[0], argv);
         _exit(127);
 }
