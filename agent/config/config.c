@@ -249,7 +249,7 @@ uint64_t config_stamp(const char *path) {
 
                 r = list_files(*folder, &paths);
                 hash = mix(hash, (uint64_t) r);
-                STRV_FOREACH(file, paths)
+                STRV_FOREACH (file, paths)
                         hash = stamp_file(hash, *file);
         }
         return hash;

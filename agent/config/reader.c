@@ -253,15 +253,11 @@ static int read_document(Reader *reader) {
 }
 
 int config_read_text(Config *config, const char *name, const char *text, size_t size, char **ret_message) {
-        CLEANUP(reader_done) Reader reader = {
-                .config = config,
-                .name = name,
-                .text = text,
-                .ret_message = ret_message,
-        };
+        CLEANUP(reader_done) Reader reader = { .config = config, .name = name, .text = text };
         bool had_document = false;
         int r;
 
+        reader.ret_message = ret_message;
         if (!yaml_parser_initialize(&reader.parser))
                 return -ENOMEM;
         yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);

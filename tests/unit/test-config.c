@@ -121,19 +121,19 @@ static void test_an_empty_file_gives_the_defaults(void **state) {
 }
 
 static void test_every_type_of_value_is_read(void **state) {
-        static const char text[] =
-                        "driver: {root: /run/nvidia/driver, module: \"\", reset-id: uuid, poll-interval: 200ms}\n"
-                        "handover:\n"
-                        "  reset: no\n"
-                        "  busy-grace: 0\n"
-                        "  expected-nvlinks: 18\n"
-                        "slurm:\n"
-                        "  'gpu-index': \"minor\"\n"
-                        "fabric:\n"
-                        "  query: gpuagent-emulate fabric-query\n"
-                        "access:\n"
-                        "  group: no   # a text where a text is wanted\n"
-                        "  processes: own\n";
+        static const char text[] = "driver: {root: /run/nvidia/driver, module: \"\", reset-id: uuid, "
+                                   "poll-interval: 200ms}\n"
+                                   "handover:\n"
+                                   "  reset: no\n"
+                                   "  busy-grace: 0\n"
+                                   "  expected-nvlinks: 18\n"
+                                   "slurm:\n"
+                                   "  'gpu-index': \"minor\"\n"
+                                   "fabric:\n"
+                                   "  query: gpuagent-emulate fabric-query\n"
+                                   "access:\n"
+                                   "  group: no   # a text where a text is wanted\n"
+                                   "  processes: own\n";
         CLEANUP(config_free_ptr) Config *config = parse(text);
 
         assert_string_equal(config->driver.root, "/run/nvidia/driver");
