@@ -165,6 +165,26 @@ static void test_a_holder_that_only_the_search_finds_after_the_reset_is_busy(voi
         assert_int_not_equal(fixture_file_state(f, 0), GPU_STATE_CLEAN);
 }
 
+static void test_a_refusal_after_a_doubt_is_not_taken_for_clean(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        f->fake.gpus[0].sample.n_processes = UNKNOWN_U32;
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);
+        fixture_answer(f);
+        fixture_answer(f);
+        fake_hold(&f->fake, 0, "sneak", 99, false);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_int_equal(told.times, 0);
+
+        /* the process is gone, and the next reset is refused for a client that no search finds */
+        fake_let_go(&f->fake, 0);
+        f->fake.gpus[0].verdict = RESET_IN_USE;
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_BUSY);
+        assert_int_not_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
 /* --- seen by a poll --- */
 
 static void test_a_process_seen_by_a_poll_makes_a_clean_gpu_dirty_for_good(void **state) {
@@ -243,6 +263,7 @@ int main(void) {
                 cmocka_unit_test(test_a_holder_that_stays_after_the_reset_is_busy),
                 cmocka_unit_test(test_a_driver_that_cannot_list_processes_has_them_searched_before_clean),
                 cmocka_unit_test(test_a_holder_that_only_the_search_finds_after_the_reset_is_busy),
+                cmocka_unit_test(test_a_refusal_after_a_doubt_is_not_taken_for_clean),
                 cmocka_unit_test(test_a_process_seen_by_a_poll_makes_a_clean_gpu_dirty_for_good),
                 cmocka_unit_test(test_a_restart_does_not_leave_the_name_of_a_holder_that_is_gone),
                 cmocka_unit_test(test_a_refused_reset_does_not_hide_a_quarantine),

@@ -87,6 +87,52 @@ static void test_a_holder_takes_the_clean_mark_away_for_good(void **state) {
         assert_string_equal(gpu->reason_counts, gpu->reason);
 }
 
+static void test_an_empty_list_of_processes_ends_what_a_search_found(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
+        const GpuHolder holder = { .pid = 7, .user = "joe", .command = "nvtop" };
+        GpuSample sample = gpu->sample;
+
+        assert_int_equal(gpu_set_holders(gpu, &holder, 1, NOON), 1);
+        sample.n_processes = UNKNOWN_U32; /* which says nothing */
+        assert_int_equal(gpu_set_sample(gpu, &sample, NOON), 0);
+        assert_int_equal(gpu_state(gpu), GPU_STATE_IN_USE);
+        sample.n_processes = 0;
+        assert_int_equal(gpu_set_sample(gpu, &sample, NOON), 0);
+        assert_int_equal(gpu->n_holders, 0);
+        assert_int_equal(gpu_state(gpu), GPU_STATE_DIRTY);
+}
+
+static void test_changes_add_up_until_they_are_told(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
+        GpuSample sample = gpu->sample;
+
+        sample.minor = 5;
+        sample.clique_id = 2;
+        sample.reset_required = true;
+        sample.n_links = 18;
+        sample.n_processes = 1;
+        (void) gpu_set_sample(gpu, &sample, NOON);
+        assert_int_equal(gpu->changes,
+                        GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_HEALTH | GPU_CHANGE_LINKS |
+                                        GPU_CHANGE_STATE);
+        gpu->changes = GPU_CHANGE_XID;
+        sample.links[0].active = true;
+        (void) gpu_set_sample(gpu, &sample, NOON);
+        (void) gpu_set_missing(gpu, NOON);
+        assert_int_equal(gpu->changes,
+                        GPU_CHANGE_XID | GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH | GPU_CHANGE_STATE);
+}
+
+static void test_a_gpu_that_is_gone_says_so_whatever_its_last_error(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_DIRTY);
+        GpuSample sample = gpu->sample;
+
+        (void) strcpy(sample.error, "Unknown Error");
+        (void) gpu_set_sample(gpu, &sample, NOON);
+        (void) gpu_set_missing(gpu, NOON);
+        assert_string_equal(gpu->reason, "gone from the driver's list");
+}
+
 static void test_an_unknown_number_of_processes_is_no_use_and_no_proof(void **state) {
         CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
         GpuSample sample = gpu->sample;
@@ -267,6 +313,9 @@ int main(void) {
                 cmocka_unit_test(test_every_outcome_has_its_name),
                 cmocka_unit_test(test_a_quarantine_hides_holders_and_a_loss_hides_a_quarantine),
                 cmocka_unit_test(test_a_holder_takes_the_clean_mark_away_for_good),
+                cmocka_unit_test(test_an_empty_list_of_processes_ends_what_a_search_found),
+                cmocka_unit_test(test_changes_add_up_until_they_are_told),
+                cmocka_unit_test(test_a_gpu_that_is_gone_says_so_whatever_its_last_error),
                 cmocka_unit_test(test_an_unknown_number_of_processes_is_no_use_and_no_proof),
                 cmocka_unit_test(test_a_lost_gpu_is_not_clean_when_it_comes_back),
                 cmocka_unit_test(test_a_gpu_that_is_missing_again_changes_nothing),

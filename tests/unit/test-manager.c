@@ -174,6 +174,18 @@ static void test_resets_that_come_together_go_out_in_one(void **state) {
         assert_int_equal(f->fake.gpus[3].resets, 0);
 }
 
+static void test_a_look_before_a_reset_goes_first_whatever_the_index(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        Told first, second;
+
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "1", "slurm/1.0", &first), 0);
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/2.0", &second), 0);
+        fixture_run_until_told(f, &first);
+        fixture_run_until_told(f, &second);
+        assert_int_equal(f->fake.started[VENDOR_RESET], 1);
+        assert_int_equal(f->fake.asked[VENDOR_RESET], 2);
+}
+
 static void test_a_thousand_gpus_take_as_many_operations_as_one(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1024);
         Told told;
@@ -432,6 +444,7 @@ int main(void) {
                 cmocka_unit_test(test_a_gpu_named_in_no_way_we_know_is_passed_over),
                 cmocka_unit_test(test_a_gpu_that_is_gone_does_not_take_the_others_along),
                 cmocka_unit_test(test_resets_that_come_together_go_out_in_one),
+                cmocka_unit_test(test_a_look_before_a_reset_goes_first_whatever_the_index),
                 cmocka_unit_test(test_a_thousand_gpus_take_as_many_operations_as_one),
                 cmocka_unit_test(test_a_busy_gpu_does_not_keep_the_next_ones_waiting),
                 cmocka_unit_test(test_refreshes_that_come_while_one_runs_share_the_next),

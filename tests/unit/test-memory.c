@@ -220,6 +220,33 @@ static void test_a_request_refused_without_memory_has_done_nothing(void **state)
         assert_true(failing > 5);
 }
 
+/* Nor behind the resets of another that are on their way. */
+static void test_a_request_refused_without_memory_leaves_the_running_ones_alone(void **state) {
+        int r = -ENOMEM;
+
+        for (failing = 1; r < 0; failing++) {
+                CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+                RequestOptions options = { .tenant = "slurm/2.0" };
+                char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL };
+                Told told;
+
+                assert_int_equal(fixture_request(f, REQUEST_RESET, "", "slurm/1.0", &told), 0);
+                fixture_answer(f);
+                allocations = 0;
+                counting = true;
+                r = manager_request(f->manager, REQUEST_RESET, ids, &options, NULL, NULL, f->now, NULL);
+                counting = false;
+                if (r >= 0)
+                        break;
+                assert_null(fixture_gpu(f, 0)->next);
+                assert_null(fixture_gpu(f, 1)->next);
+                fixture_run_until_told(f, &told);
+                assert_int_equal(told.outcome, OUTCOME_DONE);
+                assert_int_equal(f->fake.started[VENDOR_RESET], 1);
+        }
+        assert_true(failing > 5);
+}
+
 static void test_a_state_without_the_memory_for_all_of_it_is_not_written(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Inventory inventory = {};
@@ -248,6 +275,7 @@ int main(void) {
                 cmocka_unit_test(test_no_missing_memory_crashes_leaks_or_makes_a_gpu_clean),
                 cmocka_unit_test(test_holders_that_cannot_be_noted_are_not_taken_for_none),
                 cmocka_unit_test(test_a_request_refused_without_memory_has_done_nothing),
+                cmocka_unit_test(test_a_request_refused_without_memory_leaves_the_running_ones_alone),
                 cmocka_unit_test(test_a_state_without_the_memory_for_all_of_it_is_not_written),
         };
 

@@ -73,6 +73,15 @@ static void test_a_gpu_named_twice_is_reset_once(void **state) {
         assert_int_equal(f->fake.asked[VENDOR_RESET], 1);
 }
 
+static void test_a_gpu_named_twice_is_told_of_once(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        Told told;
+
+        f->fake.gpus[1].verdict = RESET_FAILED;
+        assert_int_equal(fixture_reset(f, "1 1", NULL, &told), OUTCOME_RESET_FAILED);
+        assert_string_equal(told.message, "GPU 1 could not be reset: GPU reset");
+}
+
 static void test_an_empty_list_is_all_gpus(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(4);
         Told told;
@@ -429,6 +438,7 @@ int main(void) {
                 cmocka_unit_test(test_a_gpu_may_be_named_by_index_uuid_and_bus_id),
                 cmocka_unit_test(test_a_finished_request_tells_how_long_it_took),
                 cmocka_unit_test(test_a_gpu_named_twice_is_reset_once),
+                cmocka_unit_test(test_a_gpu_named_twice_is_told_of_once),
                 cmocka_unit_test(test_an_empty_list_is_all_gpus),
                 cmocka_unit_test(test_a_release_of_nothing_resets_nothing),
                 cmocka_unit_test(test_all_of_no_gpus_is_a_failure_that_says_why),
