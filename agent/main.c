@@ -33,6 +33,10 @@
 /* Waking up this much late does not matter to anything that the core waits for. */
 #define TICK_ACCURACY_USEC (20 * USEC_PER_MSEC)
 
+/* How long READY=1 waits for the driver's first answer: those who come after us find the tray's GPUs then. A driver that
+ * takes longer holds up nobody. */
+#define READY_LATEST_USEC (3 * USEC_PER_SEC)
+
 typedef struct Arguments {
         const char *config_path; /* NULL: the usual places */
         const char *runtime_directory;
@@ -45,6 +49,9 @@ typedef struct Daemon {
         sd_event *event;
         sd_event_source *tick;
         usec_t tick_at_usec; /* what the source is set to */
+        bool bus_settled;    /* connected, or found out that there is no bus */
+        bool waited;         /* READY_LATEST_USEC is over */
+        bool stopping;       /* when the handovers have ended */
         Config *config;
         Manager *manager;
         DriverLink *driver_link;
@@ -119,6 +126,25 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
+/* A handover under way ends first, since nobody else would verify and record it; what is asked from now on is refused.
+ * Asked a second time we go at once: then the record says dirty. */
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        Daemon *daemon = userdata;
+
+        if (daemon->stopping)
+                return sd_event_exit(daemon->event, 0);
+        daemon->stopping = true;
+        manager_stop(daemon->manager);
+        return 0; /* on_post() sees whether it is time */
+}
+
+static int on_ready_latest(sd_event_source *source, uint64_t usec, void *userdata) {
+        Daemon *daemon = userdata;
+
+        daemon->waited = true;
+        return 0;
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         Daemon *daemon = userdata;
 
@@ -140,10 +166,15 @@ static int set_tick(Daemon *daemon) {
         return r < 0 ? r : sd_event_source_set_enabled(daemon->tick, SD_EVENT_ONESHOT);
 }
 
-/* After anything has happened the manager may want to be woken at another time. */
+/* After anything has happened: are we ready, are we done, and when does the manager want to be woken? */
 static int on_post(sd_event_source *source, void *userdata) {
         Daemon *daemon = userdata;
         int r;
+
+        if (daemon->bus_settled && (daemon->waited || manager_driver_state(daemon->manager) != DRIVER_UNKNOWN))
+                status_ready(daemon->status);
+        if (daemon->stopping && manager_is_idle(daemon->manager))
+                return sd_event_exit(daemon->event, 0);
 
         r = set_tick(daemon);
         if (r < 0)
@@ -154,7 +185,7 @@ static int on_post(sd_event_source *source, void *userdata) {
 static void on_bus_settled(void *userdata) {
         Daemon *daemon = userdata;
 
-        status_ready(daemon->status);
+        daemon->bus_settled = true;
 }
 
 static int setup_loop(Daemon *daemon) {
@@ -166,13 +197,16 @@ static int setup_loop(Daemon *daemon) {
                 r = sd_event_set_watchdog(daemon->event, true);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(quitting); i++)
                 r = sd_event_add_signal(
-                                daemon->event, NULL, quitting[i] | SD_EVENT_SIGNAL_PROCMASK, NULL, NULL);
+                                daemon->event, NULL, quitting[i] | SD_EVENT_SIGNAL_PROCMASK, on_stop, daemon);
         if (r >= 0)
                 r = sd_event_add_signal(
                                 daemon->event, NULL, SIGHUP | SD_EVENT_SIGNAL_PROCMASK, on_hangup, daemon);
         if (r >= 0)
                 r = sd_event_add_time(daemon->event, &daemon->tick, CLOCK_MONOTONIC, 0, TICK_ACCURACY_USEC,
                                 on_tick, daemon);
+        if (r >= 0)
+                r = sd_event_add_time_relative(daemon->event, NULL, CLOCK_MONOTONIC, READY_LATEST_USEC, 0,
+                                on_ready_latest, daemon);
         if (r >= 0)
                 r = sd_event_add_post(daemon->event, NULL, on_post, daemon);
         if (r < 0)

@@ -41,6 +41,7 @@ int bus_error_from_manager(sd_bus_error *error, const Manager *manager, int r) {
         switch (r) {
         case -EINVAL: return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, message);
         case -ENOENT: return sd_bus_error_set(error, BUS_ERROR_NO_SUCH_GPU, message);
+        case -ESHUTDOWN: return sd_bus_error_set(error, SD_BUS_ERROR_FAILED, message);
         case -ENOMEM: return sd_bus_error_set(error, SD_BUS_ERROR_NO_MEMORY, message);
         default:
                 return sd_bus_error_set(

@@ -32,6 +32,7 @@ struct Manager {
         usec_t poll_at_usec;
 
         bool state_stale; /* the file does not say what we know */
+        bool stopping;    /* no more requests */
         uint32_t changes; /* ManagerChange, not yet told */
         uint32_t told_pending, told_quarantined;
 

@@ -216,6 +216,9 @@ int manager_request(Manager *manager, RequestKind kind, char *const *ids, const 
         size_t n = 0;
         int r;
 
+        if (manager->stopping)
+                return manager_fail(manager, -ESHUTDOWN, "gpuagentd is stopping");
+
         /* Nothing is leased in the name of a tenant, so an empty list of its own is empty. */
         if (kind != REQUEST_REFRESH && !(kind == REQUEST_RELEASE && strv_length(ids) == 0)) {
                 r = manager_resolve(manager, ids, &gpus, &n);

@@ -85,6 +85,17 @@ void manager_set_config(Manager *manager, const Config *config) {
         manager_tell(manager, on_manager_changed, MANAGER_CHANGE_CONFIG);
 }
 
+void manager_stop(Manager *manager) {
+        manager->stopping = true;
+}
+
+bool manager_is_idle(const Manager *manager) {
+        for (size_t i = 0; i < manager->inventory.n; i++)
+                if (manager->inventory.by_index[i]->handover)
+                        return false;
+        return true;
+}
+
 int manager_fail(Manager *manager, int error, const char *format, ...) {
         va_list arguments;
 

@@ -43,6 +43,12 @@ int manager_add_observer(Manager *manager, const ManagerObserver *observer);
 
 void manager_set_config(Manager *manager, const Config *config);
 
+/* From now on requests are refused with -ESHUTDOWN; what is under way goes on to its end. */
+void manager_stop(Manager *manager);
+
+/* No handover is under way or waits. */
+bool manager_is_idle(const Manager *manager);
+
 /* Does what is due: starts the next vendor request, ends requests past their deadline, polls. */
 void manager_tick(Manager *manager, Now now);
 
@@ -56,7 +62,7 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
  * leased to the tenant). One that cannot be resolved fails the whole request before anything is done; so
  * does a state file that cannot be written. `done` may be NULL.
  * 0 and *ret (borrowed until done or request_abandon(); NULL if it is finished already; ret may be NULL)
- * · -EINVAL malformed id · -ENOENT no such GPU · -EROFS/-ENOSPC/… the state cannot be written · -ENOMEM:
+ * · -EINVAL malformed id · -ENOENT no such GPU · -ESHUTDOWN the manager stops · -EROFS/-ENOSPC/… the state cannot be written · -ENOMEM:
  * nothing was done, `done` is not called, and manager_error() says why. */
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
                 RequestDone done, void *userdata, Now now, Request **ret);

@@ -52,6 +52,22 @@ static void test_a_gpu_may_be_named_by_index_uuid_and_bus_id(void **state) {
                 assert_int_equal(f->fake.gpus[i].resets, i < 3);
 }
 
+static void test_a_stopping_manager_ends_what_is_under_way_and_takes_on_nothing(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        RequestOptions options = {};
+        char *ids[] = { (char *) "0", NULL };
+
+        assert_int_equal(manager_request(f->manager, REQUEST_RESET, ids, &options, NULL, NULL, f->now, NULL), 0);
+        assert_false(manager_is_idle(f->manager));
+        manager_stop(f->manager);
+
+        assert_int_equal(manager_request(f->manager, REQUEST_VERIFY, ids, &options, NULL, NULL, f->now, NULL),
+                         -ESHUTDOWN);
+        fixture_run_for(f, 10 * USEC_PER_SEC);
+        assert_true(manager_is_idle(f->manager));
+        assert_int_equal(gpu_state(fixture_gpu(f, 0)), GPU_STATE_CLEAN);
+}
+
 static void test_a_finished_request_tells_how_long_it_took(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         usec_t before = f->now.monotonic_usec;
@@ -436,6 +452,7 @@ int main(void) {
                 cmocka_unit_test(test_one_unknown_id_fails_the_request_and_nothing_is_done),
                 cmocka_unit_test(test_a_malformed_id_is_invalid),
                 cmocka_unit_test(test_a_gpu_may_be_named_by_index_uuid_and_bus_id),
+                cmocka_unit_test(test_a_stopping_manager_ends_what_is_under_way_and_takes_on_nothing),
                 cmocka_unit_test(test_a_finished_request_tells_how_long_it_took),
                 cmocka_unit_test(test_a_gpu_named_twice_is_reset_once),
                 cmocka_unit_test(test_a_gpu_named_twice_is_told_of_once),

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# The agent is stopped in the middle of a handover: that one ends first, and nothing new begins.
+. "$(dirname "$0")/lib.sh"
+emulation='reset-time: 1s'
+in_tray
+
+resetting() { state_is 0 resetting; }
+refused() { ! output=$(gpuagentctl verify 2>&1) && [[ $output == *stopping* ]]; }
+
+before=$(true_resets 0)
+gpuagentctl reset -i 0 >/run/tray/answer 2>&1 &
+caller=$!
+eventually 3 "a reset is under way" resetting
+stop_service gpuagentd &
+stopping=$!
+eventually 1 "a new one is refused, with the reason" refused
+wait $caller && code=0 || code=$?
+is "the one under way ends well" "$code" 0
+is "it was a true one" "$(true_resets 0)" $((before + 1))
+wait $stopping
+like "and then the agent stops, with code 0" "$(tail -n 1 /run/tray/gpuagentd.log)" 'ended with code 0'
+
+start_agent
+is "the next one knows that the GPU is clean" "$(states)" "clean clean clean clean"
+finish
