@@ -171,7 +171,8 @@ static int on_post(sd_event_source *source, void *userdata) {
         Daemon *daemon = userdata;
         int r;
 
-        if (daemon->bus_settled && (daemon->waited || manager_driver_state(daemon->manager) != DRIVER_UNKNOWN))
+        if (daemon->bus_settled &&
+                        (daemon->waited || manager_driver_state(daemon->manager) != DRIVER_UNKNOWN))
                 status_ready(daemon->status);
         if (daemon->stopping && manager_is_idle(daemon->manager))
                 return sd_event_exit(daemon->event, 0);
@@ -196,8 +197,8 @@ static int setup_loop(Daemon *daemon) {
         if (r >= 0)
                 r = sd_event_set_watchdog(daemon->event, true);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(quitting); i++)
-                r = sd_event_add_signal(
-                                daemon->event, NULL, quitting[i] | SD_EVENT_SIGNAL_PROCMASK, on_stop, daemon);
+                r = sd_event_add_signal(daemon->event, NULL, quitting[i] | SD_EVENT_SIGNAL_PROCMASK, on_stop,
+                                daemon);
         if (r >= 0)
                 r = sd_event_add_signal(
                                 daemon->event, NULL, SIGHUP | SD_EVENT_SIGNAL_PROCMASK, on_hangup, daemon);
