@@ -93,6 +93,7 @@ handover_is_off() {
         within 60 "a job ends" job_is_over "$job"
         is "nothing was reset" "$(reset_counts "$tray")" "$counts"
         within 20 "the node is idle" node_is "$tray" idle
+        is "what the job had does not count as clean" "$(column "$tray" STATE | tr ' ' '\n' | grep -c dirty)" 2
         like "one line says why" "$(audit "$tray" "$job")" "^job $job: .*handover\.reset"
         on "$tray" 'rm /etc/gpuagent/gpuagentd.yaml.d/off.yaml && systemctl reload gpuagentd'
         job=$(submit -w "$tray" --gpus=4 'true')

@@ -215,7 +215,7 @@ make_ready() {
         local tray=$1
 
         let_go "$tray"
-        on "$tray" 'systemctl start gpuagent-driver.socket gpuagentd slurmd'
+        on "$tray" 'gpuagent-emulate heal && gpuagent-emulate hang off && systemctl start gpuagent-driver.socket gpuagentd slurmd'
         if ! column_is "$tray" PARTITION '32766 32766 32766 32766'; then
                 assign "$tray" 32766 default
         fi
