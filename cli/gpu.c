@@ -40,6 +40,7 @@ static const Property gpu_properties[] = {
         FIELD("Minor", "u", GpuView, minor),
         FIELD("State", "s", GpuView, state),
         FIELD("StateReason", "s", GpuView, state_reason),
+        FIELD("StateTimestamp", "t", GpuView, state_realtime_usec),
         FIELD("Tenant", "s", GpuView, tenant),
         FIELD("LastTenant", "s", GpuView, last_tenant),
         FIELD("Partition", "u", GpuView, partition),

@@ -30,6 +30,7 @@ typedef struct GpuView {
         uint32_t n_links, n_links_active;
         const char *health, *recovery_action;
         bool reset_pending, mig;
+        uint64_t state_realtime_usec; /* since when; 0: before this agent knew it */
         uint64_t last_reset_realtime_usec, last_reset_duration_usec, reset_count;
         const char *last_reset_result, *last_reset_detail;
         GpuViewStep steps[GPU_VIEW_STEPS_MAX];

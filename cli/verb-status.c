@@ -105,6 +105,8 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
                         gpu->name);
         print_line(stdout, "  %-10s %s%s%s", "state:", gpu->state, gpu->state_reason[0] ? ": " : "",
                         gpu->state_reason);
+        if (gpu->state_realtime_usec != 0 && gpu->state_realtime_usec != UNKNOWN_U64)
+                print_time("since:", gpu->state_realtime_usec);
         if (gpu_cure(gpu, cure, sizeof cure))
                 print_line(stdout, "  %-10s %s", "to do:", cure);
         print_holders(gpu, holders);

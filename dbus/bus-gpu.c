@@ -300,6 +300,7 @@ static int property_get_u64(sd_bus *bus, const char *path, const char *interface
         const uint64_t *value = streq(property, "MemoryTotal")     ? &gpu->sample.memory_total
                         : streq(property, "MemoryUsed")            ? &gpu->sample.memory_used
                         : streq(property, "LastResetTimestamp")    ? &gpu->last_reset.realtime_usec
+                        : streq(property, "StateTimestamp")        ? &gpu->state_since_realtime_usec
                         : streq(property, "LastResetDurationUSec") ? &gpu->last_reset.duration_usec
                                                                    : &gpu->reset_count;
 
@@ -354,6 +355,7 @@ const sd_bus_vtable bus_gpu_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("Minor", "u", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("StateReason", "s", property_get_simple, 0, CHANGES),
+        SD_BUS_PROPERTY("StateTimestamp", "t", property_get_u64, 0, CHANGES),
         SD_BUS_PROPERTY("Tenant", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("LastTenant", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("Partition", "u", property_get_simple, 0, CHANGES),
