@@ -58,6 +58,26 @@ is "on that GPU alone" "$(gpuagent-emulate tenant read 1)" ""
 nvidia-smi --gpu-reset -i 0 >/dev/null
 is "a reset clears it" "$(gpuagent-emulate tenant read 0)" ""
 
+# --- the same as a CUDA program sees it
+cuda=$GPUAGENT_BUILD/tests/abi/cuda-client
+exits 0 "no call of CUDA succeeds with nothing for arguments" "$cuda" wrong
+is "a program sees all GPUs" "$("$cuda" count)" 4
+is "or those that it may" "$(CUDA_VISIBLE_DEVICES="3,$(query 1 uuid)" "$cuda" count)" 2
+is "up to the first that is none" "$(CUDA_VISIBLE_DEVICES=0,9,1 "$cuda" count)" 1
+is "or none" "$(CUDA_VISIBLE_DEVICES='' "$cuda" count)" -100
+CUDA_VISIBLE_DEVICES=2 nobody "$cuda" write "the gradients"
+is "fresh memory has what the last tenant left" "$(CUDA_VISIBLE_DEVICES=2 nobody "$cuda" read)" "the gradients"
+CUDA_VISIBLE_DEVICES=2 "$cuda" hold >/run/tray/cuda &
+client=$!
+until [ -s /run/tray/cuda ]; do sleep 0.01; done
+like "a program has its memory" "$(nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader)" "^$client, 20 MiB$"
+is "two at once have memory of their own" "$(CUDA_VISIBLE_DEVICES=2 "$cuda" read)" ""
+exits 255 "and stand in the way of a reset" nvidia-smi -r -i 2
+kill -KILL $client
+wait $client 2>/dev/null
+exits 0 "until they end" nvidia-smi -r -i 2
+is "the reset clears it" "$(CUDA_VISIBLE_DEVICES=2 "$cuda" read)" ""
+
 # --- load
 is "an idle GPU" "$(query 1 utilization.gpu,power.draw,temperature.gpu)" "0, 140.00, 32"
 gpuagent-emulate tenant load 1 --load 80 --memory 7850 &
