@@ -332,7 +332,7 @@ static void test_a_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one(void
         fixture_expect(f->admin, MANAGER, "Reset", SD_BUS_ERROR_ACCESS_DENIED, "asa{sv}", 0, 0);
 }
 
-static void test_it_ends_at_once_also_in_the_middle_of_a_reset(void **state) {
+static void test_asked_twice_it_ends_at_once_also_in_the_middle_of_a_reset(void **state) {
         Fixture *f = *state;
         CLEANUP(free_ptr) char *gpu_state = NULL;
         unsigned asked = fixture_count(f, "Reset");
@@ -341,6 +341,9 @@ static void test_it_ends_at_once_also_in_the_middle_of_a_reset(void **state) {
         fixture_script(f, "delay 3000\n");
         send_call(f->root, "Reset", "asa{sv}", ignore_answer, NULL);
         wait_until(fixture_count(f, "Reset") == asked + 1);
+        assert_int_equal(kill(f->agent, SIGTERM), 0);
+        (void) fixture_number(f, MANAGER, "HandoverReset", 'b'); /* the signal has its turn by now */
+        fixture_expect(f->root, MANAGER, "Refresh", SD_BUS_ERROR_FAILED, "a{sv}", 0);
         start = now_monotonic_usec();
         fixture_stop(&f->agent, SIGTERM);
         assert_true(now_monotonic_usec() - start < USEC_PER_SEC);
@@ -377,7 +380,8 @@ int main(void) {
                                 test_strangers_cannot_cut_the_agent_off_with_many_calls, bus_fixture_calm),
                 cmocka_unit_test_setup(test_a_reload_takes_a_good_file_and_keeps_the_old_for_a_bad_one,
                                 bus_fixture_calm),
-                cmocka_unit_test_setup(test_it_ends_at_once_also_in_the_middle_of_a_reset, bus_fixture_calm),
+                cmocka_unit_test_setup(test_asked_twice_it_ends_at_once_also_in_the_middle_of_a_reset,
+                                bus_fixture_calm),
         };
 
         bus_fixture_require();
