@@ -107,6 +107,31 @@ static void test_free_gpus_of_a_request_are_reset_although_another_is_busy(void 
         assert_int_equal(fixture_count(f, "finished 3 slurm/1.0 done"), 1);
 }
 
+static void test_holders_are_searched_for_before_the_others_are_looked_at(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(3);
+        Told told;
+
+        fake_hold(&f->fake, 1, "python", 1860, true);
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "", NULL, &told), 0);
+        fixture_answer(f);
+        fixture_answer(f);
+        assert_true(f->fake.out);
+        assert_int_equal(f->fake.operation, VENDOR_HOLDERS);
+        assert_int_equal(f->fake.asked[VENDOR_HOLDERS], 1);
+}
+
+static void test_the_one_that_settles_is_looked_at_whatever_the_others_do(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(3);
+        Told told;
+
+        fake_hold(&f->fake, 2, "python", 1860, true);
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/1.0", &told), 0);
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "2", "slurm/2.0", NULL), 0);
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_int_equal(fixture_state(f, 2), GPU_STATE_RESETTING);
+}
+
 static void test_a_holder_at_the_last_look_has_the_gpu_reset_again(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -259,6 +284,8 @@ int main(void) {
                 cmocka_unit_test(test_a_refusal_without_a_process_says_so),
                 cmocka_unit_test(test_busy_names_every_holder),
                 cmocka_unit_test(test_free_gpus_of_a_request_are_reset_although_another_is_busy),
+                cmocka_unit_test(test_holders_are_searched_for_before_the_others_are_looked_at),
+                cmocka_unit_test(test_the_one_that_settles_is_looked_at_whatever_the_others_do),
                 cmocka_unit_test(test_a_holder_at_the_last_look_has_the_gpu_reset_again),
                 cmocka_unit_test(test_a_holder_that_stays_after_the_reset_is_busy),
                 cmocka_unit_test(test_a_driver_that_cannot_list_processes_has_them_searched_before_clean),

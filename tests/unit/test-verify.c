@@ -119,6 +119,21 @@ static void test_a_fabric_that_failed_gives_no_clique(void **state) {
         unclean(f, "its fabric ended with 'Not Supported', a clique is expected");
 }
 
+static void test_where_no_clique_is_expected_the_fabric_is_not_asked(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Gpu *gpu = clean(f);
+        char why[GPU_REASON_SIZE];
+
+        gpu->sample.partition = PARTITION_DEFAULT;
+        assert_int_equal(verify_gpu(gpu, f->config, why, sizeof why), 0);
+        gpu->sample.fabric_state = FABRIC_IN_PROGRESS;
+        assert_int_equal(verify_gpu(gpu, f->config, why, sizeof why), 0);
+        gpu->sample.partition = UNKNOWN_U32; /* nothing tells what the site wants */
+        gpu->sample.fabric_state = FABRIC_COMPLETED;
+        gpu->sample.fabric_status = 3;
+        assert_int_equal(verify_gpu(gpu, f->config, why, sizeof why), 0);
+}
+
 static void test_too_few_and_too_many_nvlinks_speak_against_it(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Gpu *gpu = clean(f);
@@ -163,6 +178,7 @@ int main(void) {
                 cmocka_unit_test(test_a_lost_gpu_is_told_once),
                 cmocka_unit_test(test_a_clique_that_is_not_the_expected_one_speaks_against_it),
                 cmocka_unit_test(test_a_fabric_that_failed_gives_no_clique),
+                cmocka_unit_test(test_where_no_clique_is_expected_the_fabric_is_not_asked),
                 cmocka_unit_test(test_too_few_and_too_many_nvlinks_speak_against_it),
                 cmocka_unit_test(test_reasons_are_cut_to_any_size),
         };
