@@ -44,6 +44,13 @@ cluster_slurmd_start() {
                 grep -o 'SlurmdStartTime=[^ ]*'
 }
 
+# After its own start the controller learns of the trays one by one.
+cluster_is_known() {
+        local states
+
+        states=$(cluster_states) && ! grep -q ' unknown' <<<"$states"
+}
+
 cluster_has_new_slurmd() {
         local start
 
