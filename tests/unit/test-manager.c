@@ -418,6 +418,24 @@ static void test_no_more_observers_are_taken_than_there_is_room_for(void **state
         fixture_answer(f);
 }
 
+static void test_a_manager_that_stops_takes_nothing_new_and_ends_what_it_has(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told, refused;
+
+        assert_true(manager_is_idle(f->manager));
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/1.0", &told), 0);
+        manager_stop(f->manager);
+        assert_false(manager_is_idle(f->manager));
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/2.0", &refused), -ESHUTDOWN);
+        assert_string_equal(manager_error(f->manager), "gpuagentd is stopping");
+        assert_string_equal(fixture_gpu(f, 0)->last_tenant, "slurm/1.0");
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_true(manager_is_idle(f->manager));
+        assert_int_equal(refused.times, 0);
+        assert_int_equal(fixture_file_state(f, 0), GPU_STATE_CLEAN);
+}
+
 static void test_a_manager_is_freed_with_its_work_under_way(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Told first, second, third;
@@ -460,6 +478,7 @@ int main(void) {
                 cmocka_unit_test(test_an_xid_goes_to_the_gpu_with_its_bus_id),
                 cmocka_unit_test(test_pending_resets_are_counted),
                 cmocka_unit_test(test_no_more_observers_are_taken_than_there_is_room_for),
+                cmocka_unit_test(test_a_manager_that_stops_takes_nothing_new_and_ends_what_it_has),
                 cmocka_unit_test(test_a_manager_is_freed_with_its_work_under_way),
         };
 
