@@ -18,7 +18,7 @@ gpuagent-emulate partition remove default 0,1,2,3 >/dev/null
 gpuagent-emulate partition create tray2 --id 7 0,1,2,3 >/dev/null
 eventually 3 "a partition change shows, and is pending on every GPU" pending
 is "and the old clique" "$(column clique)" "1 1 1 1"
-is "the driver asks for the reset" "$(gpu 0 RecoveryAction)" gpu-reset
+eventually 2 "the driver asks for the reset" eval '[ "$(gpu 0 RecoveryAction)" = gpu-reset ]'
 is "the list has it" "$(column reset)" "pending pending pending pending"
 exits 1 "such a GPU is not clean" gpuagentctl verify
 
