@@ -157,6 +157,22 @@ gpuagent-emulate hang off
 wait $hung 2>/dev/null
 exits 0 "and ends" nvidia-smi -L
 
+# --- nodes of the vendor's major, which nobody can open
+rm -f "$GPUAGENT_EMULATION_DEVICES/nvidia1"
+if mknod -m 666 "$GPUAGENT_EMULATION_DEVICES/nvidia1" c 195 1 2>/dev/null; then
+        gpuagent-emulate boot
+        is "boot leaves a node alone that is there" "$(stat -c %t "$GPUAGENT_EMULATION_DEVICES/nvidia1")" c3
+        : >/run/tray/cuda
+        CUDA_VISIBLE_DEVICES=1 "$cuda" hold >/run/tray/cuda &
+        client=$!
+        until [ -s /run/tray/cuda ]; do sleep 0.01; done
+        is "CUDA works on it" "$(nvidia-smi --query-compute-apps=pid --format=csv,noheader)" $client
+        exits 255 "and is in the way of a reset by its registration" nvidia-smi -r -i 1
+        kill -KILL $client
+        wait $client 2>/dev/null
+        exits 0 "until it ends" nvidia-smi -r -i 1
+fi
+
 # --- many at once, some of them dying
 gpuagent-emulate heal
 end=$((${EPOCHREALTIME/./} + ${STRESS_SECONDS:-3} * 1000000))
