@@ -23,7 +23,8 @@ static int hold_node(const Tray *tray, const TrayGpu *gpu, int *ret_fd) {
         if (tray_node_path(tray->header, gpu, path, sizeof path) < 0)
                 return fail("the GPU's node has too long a name");
         fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0)
+        /* Behind a node of the vendor's major is no driver: registering has to do. */
+        if (fd < 0 && errno != ENXIO && errno != ENODEV)
                 return fail_errno(errno, path);
         *ret_fd = fd;
         return 0;

@@ -33,6 +33,20 @@ static void fold_link_bytes(const ClientRecord *record, void *userdata) {
         tray->gpus[record->gpu].link_bytes += telemetry_link_bytes(record);
 }
 
+/* A node of major 195 cannot be opened without the vendor's module: who uses such a GPU is known by its
+ * registration. */
+static int add_registered(const Tray *tray, Holders *holders) {
+        CLEANUP(clients_done) Clients clients = {};
+        int r;
+
+        r = clients_read(tray->header, now_monotonic_usec(), &clients);
+        for (size_t i = 0; r >= 0 && i < clients.n; i++)
+                if (clients.items[i].alive && clients.items[i].record.pid != getpid())
+                        r = holders_add(holders, clients.items[i].record.pid, clients.items[i].record.gpu,
+                                        false);
+        return r;
+}
+
 static TrayReset gpu_start_reset(const Tray *tray, TrayGpu *gpu, const Holders *holders, usec_t now) {
         ResetOutcome outcome = gpu->reset_lies ? RESET_OUTCOME_LIES : RESET_OUTCOME_DONE;
 
@@ -69,6 +83,8 @@ int tray_reset(const bool *wanted, uint32_t n, TrayReset *ret_results, usec_t *r
                 r = -ESTALE;
         if (r >= 0)
                 r = holders_find(&tray, wanted, &holders);
+        if (r >= 0)
+                r = add_registered(&tray, &holders);
         if (r < 0)
                 return r;
 
