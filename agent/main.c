@@ -33,8 +33,8 @@
 /* Waking up this much late does not matter to anything that the core waits for. */
 #define TICK_ACCURACY_USEC (20 * USEC_PER_MSEC)
 
-/* How long READY=1 waits for the driver's first answer: those who come after us find the tray's GPUs then. A driver that
- * takes longer holds up nobody. */
+/* How long READY=1 waits for the driver's first answer: those who come after us find the tray's GPUs then. A
+ * driver that takes longer holds up nobody. */
 #define READY_LATEST_USEC (3 * USEC_PER_SEC)
 
 typedef struct Arguments {
@@ -126,8 +126,8 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-/* A handover under way ends first, since nobody else would verify and record it; what is asked from now on is refused.
- * Asked a second time we go at once: then the record says dirty. */
+/* A handover under way ends first, since nobody else would verify and record it; what is asked from now on
+ * is refused. Asked a second time we go at once: then the record says dirty. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Daemon *daemon = userdata;
 

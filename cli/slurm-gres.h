@@ -24,8 +24,8 @@ int gres_list_parse(const char *text, GresList *ret, Failure *failure);
  * 1 and *ret · 0: there is no slurm.conf on this machine · negative, and *failure says why. */
 int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure);
 
-/* Whether a Slurm configuration includes other files. A change of those goes unseen, so what depends on it is
- * not kept. */
+/* Whether a Slurm configuration includes other files. A change of those goes unseen, so what depends on it
+ * is not kept. */
 bool slurm_conf_has_include(const char *text);
 
 /* Slurm's limit for the epilog in its slurm.conf: EpilogTimeout, else PrologEpilogTimeout. USEC_INFINITY if

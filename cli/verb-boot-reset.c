@@ -75,7 +75,8 @@ static void refresh(Client *client) {
                 (void) client_call(client, message, 0, NULL, &failure);
 }
 
-/* Lets time pass; what the signals say meanwhile is read anew in any case. Returns at once when the agent goes. */
+/* Lets time pass; what the signals say meanwhile is read anew in any case. Returns at once when the agent
+ * goes. */
 static void wait_a_moment(Client *client) {
         CLEANUP(failure_done) Failure failure = {};
         usec_t end = usec_add(now_monotonic_usec(), RETRY_USEC);
@@ -86,8 +87,8 @@ static void wait_a_moment(Client *client) {
                 (void) poll(NULL, 0, (int) (time_left(end) / USEC_PER_MSEC));
 }
 
-/* One look. 1 and *ret: the driver is there, and so are its GPUs · 0: not yet, and *failure says what is missing · negative:
- * it is no use to wait. */
+/* One look. 1 and *ret: the driver is there, and so are its GPUs · 0: not yet, and *failure says what is
+ * missing · negative: it is no use to wait. */
 static int look(const Options *options, Client **client, Tray *ret, Failure *failure) {
         CLEANUP(tray_done) Tray tray = {};
         int r = 0;

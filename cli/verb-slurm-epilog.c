@@ -11,9 +11,9 @@
 #include "cli/slurm-drain.h"
 #include "cli/slurm-gpus.h"
 
-/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the deadline
- * and the drain take, and a second. Where Slurm has no limit, longer than the agent's own deadlines for a reset with
- * all that belongs to it. */
+/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the
+ * deadline and the drain take, and a second. Where Slurm has no limit, longer than the agent's own deadlines
+ * for a reset with all that belongs to it. */
 #define EPILOG_TIMEOUT_USEC (280 * USEC_PER_SEC)
 #define ANSWER_MARGIN_USEC  USEC_PER_SEC
 #define DRAIN_TIMEOUT_USEC  (10 * USEC_PER_SEC)

@@ -9,7 +9,7 @@
 typedef uint64_t usec_t;
 
 #define USEC_PER_MSEC ((usec_t) 1000)
-#define USEC_PER_SEC ((usec_t) 1000000)
+#define USEC_PER_SEC  ((usec_t) 1000000)
 #define USEC_INFINITY ((usec_t) UINT64_MAX)
 
 static inline usec_t clock_usec(clockid_t clock) {
@@ -34,7 +34,7 @@ typedef struct Now {
 } Now;
 
 static inline Now now_read(void) {
-        return (Now) { .monotonic_usec = now_monotonic_usec(), .realtime_usec = now_realtime_usec() };
+        return (Now){ .monotonic_usec = now_monotonic_usec(), .realtime_usec = now_realtime_usec() };
 }
 
 /* The sum, or USEC_INFINITY where it does not fit. */

@@ -33,7 +33,7 @@ int parse_u64(const char *s, uint64_t max, uint64_t *ret) {
                 if (!is_digit(*s))
                         return -EINVAL;
                 if (__builtin_mul_overflow(value, 10, &value) ||
-                    __builtin_add_overflow(value, (uint64_t) (*s - '0'), &value))
+                                __builtin_add_overflow(value, (uint64_t) (*s - '0'), &value))
                         return -ERANGE;
         }
 
@@ -56,7 +56,10 @@ int parse_u32(const char *s, uint32_t max, uint32_t *ret) {
 
 int parse_boolean(const char *s, bool *ret) {
         static const char *const words[][2] = {
-                { "no", "yes" }, { "false", "true" }, { "off", "on" }, { "0", "1" },
+                { "no", "yes" },
+                { "false", "true" },
+                { "off", "on" },
+                { "0", "1" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
@@ -73,15 +76,20 @@ int parse_duration(const char *s, usec_t *ret_usec) {
                 const char *suffix;
                 usec_t usec;
         } units[] = {
-                { "", USEC_PER_SEC }, { "s", USEC_PER_SEC },       { "ms", USEC_PER_MSEC },
-                { "us", 1 },          { "min", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
+                { "", USEC_PER_SEC },
+                { "s", USEC_PER_SEC },
+                { "ms", USEC_PER_MSEC },
+                { "us", 1 },
+                { "min", 60 * USEC_PER_SEC },
+                { "h", 3600 * USEC_PER_SEC },
         };
         usec_t whole = 0, fraction = 0, scale = 1;
 
         if (!is_digit(*s))
                 return -EINVAL;
         for (; is_digit(*s); s++)
-                if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, (usec_t) (*s - '0'), &whole))
+                if (__builtin_mul_overflow(whole, 10, &whole) ||
+                                __builtin_add_overflow(whole, (usec_t) (*s - '0'), &whole))
                         return -ERANGE;
         if (*s == '.') {
                 s++;
@@ -100,7 +108,8 @@ int parse_duration(const char *s, usec_t *ret_usec) {
                 if (!streq(s, units[i].suffix))
                         continue;
                 if (__builtin_mul_overflow(whole, units[i].usec, &usec) ||
-                    __builtin_add_overflow(usec, fraction * units[i].usec / scale, &usec) || usec == USEC_INFINITY)
+                                __builtin_add_overflow(usec, fraction * units[i].usec / scale, &usec) ||
+                                usec == USEC_INFINITY)
                         return -ERANGE;
                 *ret_usec = usec;
                 return 0;
@@ -208,7 +217,8 @@ int list_parse(const char *s, char ***ret) {
 }
 
 static bool is_name_character(char c) {
-        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' || c == '-';
+        return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ||
+                        c == '-';
 }
 
 bool tenant_is_valid(const char *s) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One strict parser for each kind of input. All of them take any bytes; -EINVAL leaves the outputs untouched. */
+/* One strict parser for each kind of input. All of them take any bytes; -EINVAL leaves the outputs
+ * untouched. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +8,14 @@
 
 #include "agent/base/clock.h"
 
-/* "NVIDIA-style" bus ids are the longest text: "00000000:18:00.0"; UUIDs "GPU-" and 8-4-4-4-12 hex digits. */
-#define GPU_UUID_SIZE 48
+/* "NVIDIA-style" bus ids are the longest text: "00000000:18:00.0"; UUIDs "GPU-" and 8-4-4-4-12 hex digits.
+ */
+#define GPU_UUID_SIZE   48
 #define GPU_BUS_ID_SIZE 20
-#define TENANT_MAX 128
+#define TENANT_MAX      128
 
-/* Decimal digits only: no sign, no white space, no leading zeros but "0". 0 · -EINVAL · -ERANGE above max. */
+/* Decimal digits only: no sign, no white space, no leading zeros but "0". 0 · -EINVAL · -ERANGE above max.
+ */
 int parse_u32(const char *s, uint32_t max, uint32_t *ret);
 int parse_u64(const char *s, uint64_t max, uint64_t *ret);
 
@@ -45,7 +48,8 @@ int bus_id_parse(const char *s, char ret[static GPU_BUS_ID_SIZE]);
 /* "GPU-" and 8-4-4-4-12 hex digits, to lower-case digits. 0 · -EINVAL. */
 int gpu_uuid_parse(const char *s, char ret[static GPU_UUID_SIZE]);
 
-/* A comma-separated list without empty items, as nvidia-smi -i takes it. 0 and *ret (a strv) · -EINVAL · -ENOMEM. */
+/* A comma-separated list without empty items, as nvidia-smi -i takes it. 0 and *ret (a strv) · -EINVAL ·
+ * -ENOMEM. */
 int list_parse(const char *s, char ***ret);
 
 /* "[a-z]+/[A-Za-z0-9][A-Za-z0-9._-]*" of up to TENANT_MAX bytes. */

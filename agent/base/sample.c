@@ -83,7 +83,7 @@ void recovery_action_format(int32_t action, char *ret, size_t size) {
 }
 
 void gpu_sample_init(GpuSample *sample) {
-        *sample = (GpuSample) {
+        *sample = (GpuSample){
                 .index = UNKNOWN_U32,
                 .minor = UNKNOWN_U32,
                 .partition = UNKNOWN_U32,
@@ -101,6 +101,7 @@ void gpu_sample_init(GpuSample *sample) {
 }
 
 void gpu_holder_format(const GpuHolder *holder, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%s (pid %d, user %s%s%s)", holder->command[0] ? holder->command : "a process",
-                        (int) holder->pid, holder->user, holder->where[0] ? ", " : "", holder->where);
+        (void) snprintf(ret, size, "%s (pid %d, user %s%s%s)",
+                        holder->command[0] ? holder->command : "a process", (int) holder->pid, holder->user,
+                        holder->where[0] ? ", " : "", holder->where);
 }

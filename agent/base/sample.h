@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the vendor side finds out about GPUs: plain data that crosses from the driver's workers to the core. Every string
- * in it is printable ASCII, cut to its size and NUL-terminated (text_escape), so it may go anywhere. */
+/* What the vendor side finds out about GPUs: plain data that crosses from the driver's workers to the core.
+ * Every string in it is printable ASCII, cut to its size and NUL-terminated (text_escape), so it may go
+ * anywhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,8 +40,8 @@ typedef enum FabricHealth {
         _FABRIC_HEALTH_INVALID = -22,
 } FabricHealth;
 
-/* nvmlDeviceGpuRecoveryAction_t, field 230: 0 to 4 since driver 570, 5 since 595, 6 and 7 from the 615 documents.
- * The driver's number is kept as it is, also one that is not listed here. */
+/* nvmlDeviceGpuRecoveryAction_t, field 230: 0 to 4 since driver 570, 5 since 595, 6 and 7 from the 615
+ * documents. The driver's number is kept as it is, also one that is not listed here. */
 typedef enum RecoveryAction {
         RECOVERY_NONE,
         RECOVERY_GPU_RESET,
@@ -69,20 +70,22 @@ typedef struct GpuSample {
         uint32_t index; /* NVML's */
         uint32_t minor; /* of /dev/nvidiaN; not the index in general */
 
-        char error[96];      /* why the GPU did not answer ("GPU is lost"), "" if it did; then what follows is unknown */
-        bool lost;           /* NVML_ERROR_GPU_IS_LOST */
+        char error[96]; /* why the GPU did not answer ("GPU is lost"), "" if it did; then what follows is
+                           unknown */
+        bool lost;      /* NVML_ERROR_GPU_IS_LOST */
         bool reset_required; /* NVML_ERROR_RESET_REQUIRED */
 
-        uint32_t clique_id;         /* with cluster_uuid valid only in FABRIC_COMPLETED with status 0 */
-        char cluster_uuid[40];      /* 8-4-4-4-12, "" for none (all zeros, or not valid) */
-        uint32_t fabric_state;      /* FabricState */
-        uint32_t fabric_status;     /* nvmlReturn_t */
+        uint32_t clique_id;          /* with cluster_uuid valid only in FABRIC_COMPLETED with status 0 */
+        char cluster_uuid[40];       /* 8-4-4-4-12, "" for none (all zeros, or not valid) */
+        uint32_t fabric_state;       /* FabricState */
+        uint32_t fabric_status;      /* nvmlReturn_t */
         char fabric_status_text[48]; /* "Success", as nvmlErrorString has it */
-        uint32_t fabric_health;     /* FabricHealth */
+        uint32_t fabric_health;      /* FabricHealth */
 
         uint32_t partition; /* from fabric.query; UNKNOWN_U32 where nothing tells */
         char partition_name[64];
-        uint32_t partition_clique; /* the clique to expect after the next reset; UNKNOWN_U32 where nothing tells */
+        uint32_t partition_clique; /* the clique to expect after the next reset; UNKNOWN_U32 where nothing
+                                      tells */
 
         uint32_t n_links;
         uint32_t n_links_active;
@@ -90,14 +93,14 @@ typedef struct GpuSample {
 
         int32_t recovery_action; /* RecoveryAction */
         bool mig;
-        bool persistence;      /* persistence mode */
-        uint32_t n_processes;  /* compute and graphics processes by NVML; UNKNOWN_U32 where it cannot tell */
+        bool persistence;     /* persistence mode */
+        uint32_t n_processes; /* compute and graphics processes by NVML; UNKNOWN_U32 where it cannot tell */
 
         uint64_t memory_total; /* bytes */
         uint64_t memory_used;  /* bytes */
         uint32_t utilization;  /* % */
         uint32_t power_mw;
-        int32_t temperature;   /* degrees Celsius */
+        int32_t temperature;      /* degrees Celsius */
         uint64_t nvlink_tx_bytes; /* since the driver's load; UNKNOWN_U64 */
         uint64_t nvlink_rx_bytes;
 } GpuSample;
@@ -106,11 +109,12 @@ typedef struct GpuSample {
 typedef struct GpuHolder {
         char uuid[GPU_UUID_SIZE];
         pid_t pid;
-        uint64_t start_time; /* of the process, in clock ticks after boot (proc(5), field 22): with pid its identity */
+        uint64_t start_time; /* of the process, in clock ticks after boot (proc(5), field 22): with pid its
+                                identity */
         uid_t uid;
-        char user[40];      /* its name, or the number where the uid has none */
-        char command[24];   /* comm, never its arguments */
-        char where[96];     /* "unit session-3.scope", "job 27" or "pod <uid>", "" if nothing tells */
+        char user[40];       /* its name, or the number where the uid has none */
+        char command[24];    /* comm, never its arguments */
+        char where[96];      /* "unit session-3.scope", "job 27" or "pod <uid>", "" if nothing tells */
         uint64_t used_bytes; /* GPU memory, UNKNOWN_U64 */
 } GpuHolder;
 
@@ -131,11 +135,12 @@ typedef struct GpuReset {
 } GpuReset;
 
 typedef enum DriverState {
-        DRIVER_UNKNOWN,      /* not asked yet */
+        DRIVER_UNKNOWN, /* not asked yet */
         DRIVER_OK,
         DRIVER_MISSING,      /* no module, or no NVML library: nothing to ask */
         DRIVER_FAILED,       /* NVML or the driver service answered with an error */
-        DRIVER_UNRESPONSIVE, /* no answer within the deadline, or an earlier worker is still stuck in the driver */
+        DRIVER_UNRESPONSIVE, /* no answer within the deadline, or an earlier worker is still stuck in the
+                                driver */
         _DRIVER_STATE_MAX,
         _DRIVER_STATE_INVALID = -22,
 } DriverState;

@@ -66,7 +66,7 @@ bool strv_contains(char *const *strv, const char *s) {
 }
 
 char** strv_free(char **strv) {
-        STRV_FOREACH(item, strv)
+        STRV_FOREACH (item, strv)
                 free(*item);
         free(strv);
         return NULL;

@@ -17,9 +17,9 @@ static inline const char* startswith(const char *s, const char *prefix) {
         return strncmp(s, prefix, n) == 0 ? s + n : NULL;
 }
 
-/* Copies as much of `s` as fits with printable ASCII as it is, a backslash as \\ and every other byte as \xNN:
- * whatever a process calls itself, the copy may go on the bus, into the journal and to a terminal.
- * Cut before an escape that would not fit; NULL counts as "". `size` is at least 1. */
+/* Copies as much of `s` as fits with printable ASCII as it is, a backslash as \\ and every other byte as
+ * \xNN: whatever a process calls itself, the copy may go on the bus, into the journal and to a terminal. Cut
+ * before an escape that would not fit; NULL counts as "". `size` is at least 1. */
 void text_escape(const char *s, char *ret, size_t size);
 
 /* The same over up to `n` bytes that need no NUL behind them. */

@@ -8,9 +8,9 @@
  *   holders  it was refused as in use: who holds the GPU? Told at once
  *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is
  *            Busy
- *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is the
- *            last one: no process (by a search where NVML cannot tell), no recovery action, the expected
- *            clique and NVLinks; then it is clean
+ *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is
+ * the last one: no process (by a search where NVML cannot tell), no recovery action, the expected clique and
+ * NVLinks; then it is clean
  *
  * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say
  * what is next by the phase. */
@@ -53,7 +53,8 @@ struct Handover {
         usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
         unsigned tries;         /* of the phase that repeats */
         bool announced;         /* ResetStarted was told */
-        bool unsure; /* all is well after the reset; whether a process holds the GPU is for the search to say */
+        bool unsure; /* all is well after the reset; whether a process holds the GPU is for the search to say
+                      */
 
         Outcome outcome;
         char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */

@@ -62,8 +62,8 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
  * leased to the tenant). One that cannot be resolved fails the whole request before anything is done; so
  * does a state file that cannot be written. `done` may be NULL.
  * 0 and *ret (borrowed until done or request_abandon(); NULL if it is finished already; ret may be NULL)
- * · -EINVAL malformed id · -ENOENT no such GPU · -ESHUTDOWN the manager stops · -EROFS/-ENOSPC/… the state cannot be written · -ENOMEM:
- * nothing was done, `done` is not called, and manager_error() says why. */
+ * · -EINVAL malformed id · -ENOENT no such GPU · -ESHUTDOWN the manager stops · -EROFS/-ENOSPC/… the state
+ * cannot be written · -ENOMEM: nothing was done, `done` is not called, and manager_error() says why. */
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
                 RequestDone done, void *userdata, Now now, Request **ret);
 

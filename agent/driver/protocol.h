@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What gpuagentd and gpuagent-driver say to each other: an sd-bus peer connection over the driver's socket, with
- * one object of three methods. One table of fields serves the writer, the reader and the check of what a worker
- * sent.
+/* What gpuagentd and gpuagent-driver say to each other: an sd-bus peer connection over the driver's socket,
+ * with one object of three methods. One table of fields serves the writer, the reader and the check of what
+ * a worker sent.
  *
  *   Probe   as t -> s aa{sv}          driver's version, GPUs; links as a(ubs). No UUIDs: all GPUs
  *   Reset   as t -> a(sus)            UUID, ResetVerdict, detail. No UUIDs: InvalidArgs
- *   Holders as t -> a(sutussst)       UUID, pid, start time, uid, user, command, where, used bytes. No UUIDs: all
+ *   Holders as t -> a(sutussst)       UUID, pid, start time, uid, user, command, where, used bytes. No
+ * UUIDs: all
  *
  * `as` are UUIDs, `t` is the time the caller has, in microseconds, waiting for other requests included. */
 #pragma once

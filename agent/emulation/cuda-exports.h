@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the emulated libcuda.so.1 exports: enough to list devices, make contexts, and allocate, write, read and free the
- * GPU's memory. There are no kernels, and modules cannot be loaded. Names, numbers and signatures are those of CUDA's
- * driver API, 12 and 13. */
+/* What the emulated libcuda.so.1 exports: enough to list devices, make contexts, and allocate, write, read
+ * and free the GPU's memory. There are no kernels, and modules cannot be loaded. Names, numbers and
+ * signatures are those of CUDA's driver API, 12 and 13. */
 #pragma once
 
 #include <stddef.h>

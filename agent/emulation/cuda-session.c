@@ -99,7 +99,8 @@ void session_tell(CudaGpu *gpu) {
 
 /* --- which devices there are */
 
-/* A container may have some of the nodes only. One of a real driver's (major 195) that nobody can open is there. */
+/* A container may have some of the nodes only. One of a real driver's (major 195) that nobody can open is
+ * there. */
 static bool node_is_there(const Tray *tray, const TrayGpu *gpu) {
         char path[192];
 

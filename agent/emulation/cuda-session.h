@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The emulated CUDA's devices and contexts. A process on a GPU holds its node open and is registered with the memory it
- * uses. An allocation is a range of the GPU's memory file that the process has locked: the kernel gives it back when the
- * process ends, however that happens, and what was written stays for the next one until the GPU is reset. */
+/* The emulated CUDA's devices and contexts. A process on a GPU holds its node open and is registered with
+ * the memory it uses. An allocation is a range of the GPU's memory file that the process has locked: the
+ * kernel gives it back when the process ends, however that happens, and what was written stays for the next
+ * one until the GPU is reset. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,8 +48,8 @@ CudaGpu* session_gpu(CudaDevice device);
 /* The device of the calling thread's context. CUDA_OK · CUDA_INVALID_CONTEXT. */
 CudaResult session_current(CudaDevice *ret);
 
-/* The tray and one of its GPUs as they are now; the tray is to be closed. CUDA_OK · CUDA_DEVICE_UNAVAILABLE ·
- * CUDA_SYSTEM_NOT_READY · CUDA_UNKNOWN. */
+/* The tray and one of its GPUs as they are now; the tray is to be closed. CUDA_OK · CUDA_DEVICE_UNAVAILABLE
+ * · CUDA_SYSTEM_NOT_READY · CUDA_UNKNOWN. */
 CudaResult session_look(const CudaGpu *gpu, Tray *ret_tray, TrayGpu *ret_gpu);
 
 /* Tells everybody how much memory the process uses there. */

@@ -18,8 +18,14 @@ static int max_level = LOG_INFO;
 static bool to_journal = false;
 
 static const char *const level_table[] = {
-        [LOG_EMERG] = "emerg", [LOG_ALERT] = "alert",   [LOG_CRIT] = "crit", [LOG_ERR] = "err",
-        [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+        [LOG_EMERG] = "emerg",
+        [LOG_ALERT] = "alert",
+        [LOG_CRIT] = "crit",
+        [LOG_ERR] = "err",
+        [LOG_WARNING] = "warning",
+        [LOG_NOTICE] = "notice",
+        [LOG_INFO] = "info",
+        [LOG_DEBUG] = "debug",
 };
 
 /* systemd puts device and inode of the stream it made for stderr into JOURNAL_STREAM (systemd.exec(5)). */
@@ -59,8 +65,8 @@ int log_level_from_string(const char *s) {
 
 static void log_line(int level, const char *message) {
         if (to_journal &&
-            sd_journal_send("MESSAGE=%s", message, "PRIORITY=%d", level, "SYSLOG_IDENTIFIER=%s", program_identifier,
-                            NULL) >= 0)
+                        sd_journal_send("MESSAGE=%s", message, "PRIORITY=%d", level, "SYSLOG_IDENTIFIER=%s",
+                                        program_identifier, NULL) >= 0)
                 return;
         (void) fprintf(stderr, "%s: %s\n", program_identifier, message);
 }
@@ -98,7 +104,7 @@ int log_fields(char *const *fields) {
         if (!parts)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
-                parts[i] = (struct iovec) { .iov_base = fields[i], .iov_len = strlen(fields[i]) };
+                parts[i] = (struct iovec){ .iov_base = fields[i], .iov_len = strlen(fields[i]) };
 
         r = sd_journal_sendv(parts, (int) n);
         if (r < 0 || !to_journal)

@@ -5,7 +5,8 @@
 #pragma once
 
 /* Every GPU of a request was reset and verified.
- * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
+ * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT ("done" or "fabric-pending"),
+ * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
 
 /* Some GPU of a request is not clean; MESSAGE names each and why.

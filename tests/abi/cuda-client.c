@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUDA program: cuda-client count | wrong | write TEXT | read | hold. The GPU is the first that it may see. */
+/* A CUDA program: cuda-client count | wrong | write TEXT | read | hold. The GPU is the first that it may
+ * see. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

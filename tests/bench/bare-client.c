@@ -11,8 +11,8 @@ int main(void) {
 
         r = sd_bus_open_system(&bus);
         if (r >= 0)
-                r = sd_bus_call_method(bus, "org.gpuagent1", "/org/gpuagent1", "org.gpuagent1.Manager", "ListGPUs", NULL,
-                                       &reply, "");
+                r = sd_bus_call_method(bus, "org.gpuagent1", "/org/gpuagent1", "org.gpuagent1.Manager",
+                                "ListGPUs", NULL, &reply, "");
         sd_bus_message_unref(reply);
         sd_bus_flush_close_unref(bus);
         if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A busy node: crowd PROCESSES FILES has that many processes with that many open files each, says "ready" once they are
- * there, and keeps them until its own end. */
+/* A busy node: crowd PROCESSES FILES has that many processes with that many open files each, says "ready"
+ * once they are there, and keeps them until its own end. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -25,7 +25,8 @@ static void member(uint32_t n_files) {
 int main(int argc, char **argv) {
         uint32_t n_processes, n_files;
 
-        if (argc != 3 || parse_u32(argv[1], 100000, &n_processes) < 0 || parse_u32(argv[2], 1000, &n_files) < 0) {
+        if (argc != 3 || parse_u32(argv[1], 100000, &n_processes) < 0 ||
+                        parse_u32(argv[2], 1000, &n_files) < 0) {
                 (void) fputs("Usage: crowd PROCESSES FILES\n", stderr);
                 return 2;
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* measure RUNS CMD ARG...: runs a command that often and prints, per run, the wall time that one in ten stays below, so
- * that others on the machine disturb little, and the mean CPU time of all processes of this PID namespace, services that
- * worked for it included, both in microseconds. The command's output is thrown away. */
+/* measure RUNS CMD ARG...: runs a command that often and prints, per run, the wall time that one in ten
+ * stays below, so that others on the machine disturb little, and the mean CPU time of all processes of this
+ * PID namespace, services that worked for it included, both in microseconds. The command's output is thrown
+ * away. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -31,8 +32,9 @@ static uint64_t process_ticks(const char *pid) {
         if (file_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
                 return 0; /* gone meanwhile: in its parent's sums */
         p = strrchr(text, ')');
-        if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &times[0], &times[1],
-                         &times[2], &times[3]) != 4)
+        if (!p ||
+                        sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+                                        &times[0], &times[1], &times[2], &times[3]) != 4)
                 return 0;
         return times[0] + times[1] + times[2] + times[3];
 }
@@ -95,6 +97,6 @@ int main(int argc, char **argv) {
 
         qsort(times, n, sizeof *times, compare);
         (void) printf("%llu %llu\n", (unsigned long long) times[n / 10],
-                      (unsigned long long) (ticks * (USEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK)) / n));
+                        (unsigned long long) (ticks * (USEC_PER_SEC / (uint64_t) sysconf(_SC_CLK_TCK)) / n));
         return 0;
 }

@@ -23,7 +23,8 @@ static void check_items(const Answer *answer) {
                 case TASK_PROBE:
                         check_text(answer->samples[i].name, sizeof answer->samples[i].name);
                         check_text(answer->samples[i].error, sizeof answer->samples[i].error);
-                        check_text(answer->samples[i].partition_name, sizeof answer->samples[i].partition_name);
+                        check_text(answer->samples[i].partition_name,
+                                        sizeof answer->samples[i].partition_name);
                         assert(answer->samples[i].n_links <= GPU_LINKS_MAX);
                         assert(answer->samples[i].n_links_active <= answer->samples[i].n_links);
                         break;

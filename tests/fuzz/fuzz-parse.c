@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parsers of base, over each line of the input. What one accepts must survive a second reading unchanged. */
+/* The parsers of base, over each line of the input. What one accepts must survive a second reading
+ * unchanged. */
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -31,7 +32,7 @@ static void parse_list(const char *line) {
         if (list_parse(line, &list) < 0)
                 return;
         assert(strv_length(list) > 0);
-        STRV_FOREACH(item, list) {
+        STRV_FOREACH (item, list) {
                 assert(**item != '\0');
                 parse_gpu_ids(*item);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls the fuzz target with each file of the folders named on the command line, and with nothing. Options are those of
- * libFuzzer and are passed over. */
+/* Calls the fuzz target with each file of the folders named on the command line, and with nothing. Options
+ * are those of libFuzzer and are passed over. */
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes what is meant for the journal, where there is none, and appends it to a file: one "NAME=value" line a field, an
- * empty line after each entry. A value of several lines has them as \n. It goes to the background when it is ready.
+/* Takes what is meant for the journal, where there is none, and appends it to a file: one "NAME=value" line
+ * a field, an empty line after each entry. A value of several lines has them as \n. It goes to the
+ * background when it is ready.
  *
  *     journal-sink SOCKET FILE */
 #include <errno.h>
@@ -19,7 +20,8 @@
 
 #define ENTRY_MAX (1024 * 1024)
 
-/* A field is "NAME=value\n", or, with any bytes in the value, "NAME\n", its size in 8 bytes, the value and "\n". */
+/* A field is "NAME=value\n", or, with any bytes in the value, "NAME\n", its size in 8 bytes, the value and
+ * "\n". */
 static void write_entry(FILE *out, const char *entry, size_t size) {
         size_t at = 0;
 
@@ -61,10 +63,9 @@ static void on_entry(int fd, FILE *out, char *buffer) {
                 char bytes[CMSG_SPACE(sizeof(int))];
         } control;
         struct iovec part = { .iov_base = buffer, .iov_len = ENTRY_MAX };
-        struct msghdr message = { .msg_iov = &part,
-                                  .msg_iovlen = 1,
-                                  .msg_control = &control,
-                                  .msg_controllen = sizeof control };
+        struct msghdr message = {
+                .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+        };
         ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
         const struct cmsghdr *first = CMSG_FIRSTHDR(&message);
 
@@ -95,8 +96,8 @@ int main(int argc, char **argv) {
 
         out = fopen(argv[2], "ae");
         fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (!out || fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0 || chmod(argv[1], 0666) < 0 ||
-            daemon(0, 0) < 0) {
+        if (!out || fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0 ||
+                        chmod(argv[1], 0666) < 0 || daemon(0, 0) < 0) {
                 perror("journal-sink");
                 return 1;
         }

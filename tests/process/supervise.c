@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one service as systemd would, where there is no systemd: it hands over a listening socket and starts the program
- * at the first connection, takes its notifications, and starts it again when it dies.
+/* Runs one service as systemd would, where there is no systemd: it hands over a listening socket and starts
+ * the program at the first connection, takes its notifications, and starts it again when it dies.
  *
- *     supervise --name NAME [--user USER] [--listen PATH --owner USER] [--notify] [--watchdog-usec N] -- PROGRAM ARG...
+ *     supervise --name NAME [--user USER] [--listen PATH --owner USER] [--notify] [--watchdog-usec N] --
+ * PROGRAM ARG...
  *
  * It returns once the service is ready, and stays in the background until SIGTERM, which it passes on. In
- * /run/tray: NAME.pid is the supervisor, NAME.main-pid the service, NAME.log its output, NAME.notify-log what it
- * told. */
+ * /run/tray: NAME.pid is the supervisor, NAME.main-pid the service, NAME.log its output, NAME.notify-log
+ * what it told. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -32,10 +33,10 @@
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
 
-#define FOLDER              "/run/tray"
-#define RESTART_USEC        (100 * USEC_PER_MSEC)
-#define FIRST_PASSED_FD     3
-#define NOTIFICATION_MAX    4096
+#define FOLDER           "/run/tray"
+#define RESTART_USEC     (100 * USEC_PER_MSEC)
+#define FIRST_PASSED_FD  3
+#define NOTIFICATION_MAX 4096
 
 typedef struct Service {
         const char *name;
@@ -116,7 +117,8 @@ static void notify_path(const Service *service, char *ret, size_t size) {
 static void become_user(const char *name) {
         const struct passwd *user = getpwnam(name);
 
-        if (!user || initgroups(name, user->pw_gid) < 0 || setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0)
+        if (!user || initgroups(name, user->pw_gid) < 0 || setgid(user->pw_gid) < 0 ||
+                        setuid(user->pw_uid) < 0)
                 die("Cannot become %s", name);
 }
 
@@ -174,10 +176,9 @@ static void service_ready(Service *service) {
 static void on_notification(Service *service) {
         char text[NOTIFICATION_MAX], control[CMSG_SPACE(sizeof(int) * 8)];
         struct iovec part = { .iov_base = text, .iov_len = sizeof text - 2 };
-        struct msghdr message = { .msg_iov = &part,
-                                  .msg_iovlen = 1,
-                                  .msg_control = control,
-                                  .msg_controllen = sizeof control };
+        struct msghdr message = {
+                .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+        };
         ssize_t n = recvmsg(service->notify_fd, &message, MSG_CMSG_CLOEXEC);
 
         if (n < 0)
@@ -208,8 +209,8 @@ static bool on_death(Service *service) {
                 return false;
         service->pid = 0;
         (void) fprintf(stderr, "supervise: %s ended with %s %d\n", service->name,
-                       WIFSIGNALED(status) ? "signal" : "code",
-                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                        WIFSIGNALED(status) ? "signal" : "code",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 
         if (service->stopping || (status == 0 && service->listen_fd < 0))
                 exit(0);
@@ -265,9 +266,12 @@ static void supervise(Service *service) {
 
 static void parse_arguments(int argc, char **argv, Service *service) {
         static const struct option options[] = {
-                { "name", required_argument, NULL, 'n' },          { "user", required_argument, NULL, 'u' },
-                { "listen", required_argument, NULL, 'l' },        { "owner", required_argument, NULL, 'o' },
-                { "watchdog-usec", required_argument, NULL, 'w' }, { "notify", no_argument, NULL, 'y' },
+                { "name", required_argument, NULL, 'n' },
+                { "user", required_argument, NULL, 'u' },
+                { "listen", required_argument, NULL, 'l' },
+                { "owner", required_argument, NULL, 'o' },
+                { "watchdog-usec", required_argument, NULL, 'w' },
+                { "notify", no_argument, NULL, 'y' },
                 {},
         };
         int c;
@@ -326,7 +330,8 @@ int main(int argc, char **argv) {
 
         parse_arguments(argc, argv, &service);
         if (service.listen_path)
-                service.listen_fd = bind_socket(service.listen_path, SOCK_STREAM, 0600, service.listen_owner);
+                service.listen_fd =
+                                bind_socket(service.listen_path, SOCK_STREAM, 0600, service.listen_owner);
         if (service.notify) {
                 notify_path(&service, path, sizeof path);
                 service.notify_fd = bind_socket(path, SOCK_DGRAM, 0666, NULL);

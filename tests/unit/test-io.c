@@ -67,7 +67,8 @@ static void test_only_regular_files_are_read(void **state) {
         assert_int_equal(file_read(AT_FDCWD, "absent", 10, &text, NULL), -ENOENT);
         assert_int_equal(file_read(AT_FDCWD, ".", 10, &text, NULL), -EINVAL);
         assert_int_equal(mkfifo("other", 0600), 0);
-        assert_int_equal(file_read(AT_FDCWD, "other", 10, &text, NULL), -EINVAL); /* and it does not wait for a writer */
+        assert_int_equal(file_read(AT_FDCWD, "other", 10, &text, NULL),
+                        -EINVAL); /* and it does not wait for a writer */
         assert_null(text);
 }
 

@@ -12,7 +12,8 @@
 #define UUID "GPU-81477906-d580-de42-e868-ff62e9ef4317"
 
 static void test_numbers_are_plain_decimal_digits(void **state) {
-        static const char *const bad[] = { "", " 1", "1 ", "+1", "-1", "01", "00", "0x1", "1.0", "1\n", "\xff" };
+        static const char *const bad[] = { "", " 1", "1 ", "+1", "-1", "01", "00", "0x1", "1.0", "1\n",
+                "\xff" };
         uint32_t value = 77;
 
         assert_int_equal(parse_u32("0", 10, &value), 0);
@@ -53,17 +54,20 @@ static void test_a_number_with_garbage_behind_it_is_malformed_however_large(void
 static void test_booleans_have_four_pairs_of_words(void **state) {
         bool value = false;
 
-        for (const char *const *word = (const char *const[]) { "yes", "true", "on", "1", NULL }; *word; word++) {
+        for (const char *const *word = (const char *const[]){ "yes", "true", "on", "1", NULL }; *word;
+                        word++) {
                 value = false;
                 assert_int_equal(parse_boolean(*word, &value), 0);
                 assert_true(value);
         }
-        for (const char *const *word = (const char *const[]) { "no", "false", "off", "0", NULL }; *word; word++) {
+        for (const char *const *word = (const char *const[]){ "no", "false", "off", "0", NULL }; *word;
+                        word++) {
                 value = true;
                 assert_int_equal(parse_boolean(*word, &value), 0);
                 assert_false(value);
         }
-        for (const char *const *word = (const char *const[]) { "", "Yes", "y", "2", "on ", NULL }; *word; word++)
+        for (const char *const *word = (const char *const[]){ "", "Yes", "y", "2", "on ", NULL }; *word;
+                        word++)
                 assert_int_equal(parse_boolean(*word, &value), -EINVAL);
 }
 
@@ -93,7 +97,21 @@ static void test_durations_take_a_unit_or_are_seconds(void **state) {
 
 static void test_what_is_no_duration_is_refused(void **state) {
         static const char *const bad[] = {
-                "", "s", "-1", "+1", ".5", "1.", "1.s", "1 s", " 1", "1 ", "1S", "1sec", "1.5.5", "1e3", "infinity",
+                "",
+                "s",
+                "-1",
+                "+1",
+                ".5",
+                "1.",
+                "1.s",
+                "1 s",
+                " 1",
+                "1 ",
+                "1S",
+                "1sec",
+                "1.5.5",
+                "1e3",
+                "infinity",
         };
         usec_t usec = 77;
 
@@ -109,7 +127,9 @@ static void test_what_is_no_duration_is_refused(void **state) {
 static void test_a_bus_id_is_known_in_every_spelling(void **state) {
         char id[GPU_BUS_ID_SIZE];
 
-        for (const char *const *s = (const char *const[]) { "00000000:3a:00.0", "0000:3A:00.0", "3a:00.0", NULL }; *s; s++) {
+        for (const char *const *s = (const char *const[]){ "00000000:3a:00.0", "0000:3A:00.0", "3a:00.0",
+                             NULL };
+                        *s; s++) {
                 memset(id, 'x', sizeof id);
                 assert_int_equal(bus_id_parse(*s, id), 0);
                 assert_string_equal(id, "00000000:3A:00.0");
@@ -120,9 +140,27 @@ static void test_a_bus_id_is_known_in_every_spelling(void **state) {
 
 static void test_what_is_no_bus_id_is_refused(void **state) {
         static const char *const bad[] = {
-                "", ":", "::", ":18:00.0", "0:18:00.0", "000:18:00.0", "00000:18:00.0", "000000000:18:00.0",
-                "0000:18:00", "0000:18:00.", "0000:18:00.8", "0000:18:20.0", "0000:1g:00.0", "0000:18:00.00",
-                "0000:18:00.0 ", "0000-18:00.0", "0000:18-00.0", "18:00:0", "18.00.0", "0000:18:00.0:", "g000:18:00.0",
+                "",
+                ":",
+                "::",
+                ":18:00.0",
+                "0:18:00.0",
+                "000:18:00.0",
+                "00000:18:00.0",
+                "000000000:18:00.0",
+                "0000:18:00",
+                "0000:18:00.",
+                "0000:18:00.8",
+                "0000:18:20.0",
+                "0000:1g:00.0",
+                "0000:18:00.00",
+                "0000:18:00.0 ",
+                "0000-18:00.0",
+                "0000:18-00.0",
+                "18:00:0",
+                "18.00.0",
+                "0000:18:00.0:",
+                "g000:18:00.0",
         };
         char id[GPU_BUS_ID_SIZE] = "untouched";
 
@@ -140,9 +178,15 @@ static void test_a_uuid_has_its_hex_digits_in_lower_case(void **state) {
 
 static void test_what_is_no_uuid_is_refused(void **state) {
         static const char *const bad[] = {
-                "", "GPU-", "81477906-d580-de42-e868-ff62e9ef4317", "gpu-81477906-d580-de42-e868-ff62e9ef4317",
-                "GPU-81477906-d580-de42-e868-ff62e9ef431", UUID "0", "MIG-81477906-d580-de42-e868-ff62e9ef4317",
-                "GPU-81477906-d580-de42-e868-ff62e9ef431g", "GPU-81477906_d580-de42-e868-ff62e9ef4317",
+                "",
+                "GPU-",
+                "81477906-d580-de42-e868-ff62e9ef4317",
+                "gpu-81477906-d580-de42-e868-ff62e9ef4317",
+                "GPU-81477906-d580-de42-e868-ff62e9ef431",
+                UUID "0",
+                "MIG-81477906-d580-de42-e868-ff62e9ef4317",
+                "GPU-81477906-d580-de42-e868-ff62e9ef431g",
+                "GPU-81477906_d580-de42-e868-ff62e9ef4317",
                 "GPU-81477906-d580-de42-e868\nff62e9ef4317",
         };
         char uuid[GPU_UUID_SIZE] = "untouched";
@@ -168,9 +212,22 @@ static void test_a_gpu_id_tells_its_kind(void **state) {
 
 static void test_what_is_no_gpu_id_is_refused(void **state) {
         static const char *const bad[] = {
-                "", " ", "0 ", "00", "-1", "all", "GPU-", "GPU-0", "/dev/nvidia0", "nvidia0", "0,1",
+                "",
+                " ",
+                "0 ",
+                "00",
+                "-1",
+                "all",
+                "GPU-",
+                "GPU-0",
+                "/dev/nvidia0",
+                "nvidia0",
+                "0,1",
                 "4294967295", /* all ones is "unknown" */
-                "4294967296", "99999999999999999999", "\x1b[31m", "\xff",
+                "4294967296",
+                "99999999999999999999",
+                "\x1b[31m",
+                "\xff",
         };
         GpuId id = { .index = 77 };
 
@@ -191,7 +248,7 @@ static void test_a_list_keeps_the_order_of_its_items(void **state) {
 static void test_a_list_has_no_empty_items(void **state) {
         char **items = NULL;
 
-        for (const char *const *s = (const char *const[]) { "", ",", "0,", ",0", "0,,1", NULL }; *s; s++)
+        for (const char *const *s = (const char *const[]){ "", ",", "0,", ",0", "0,,1", NULL }; *s; s++)
                 assert_int_equal(list_parse(*s, &items), -EINVAL);
         assert_null(items);
 }
@@ -203,10 +260,10 @@ static void test_a_tenant_is_a_realm_and_a_name(void **state) {
         assert_true(tenant_is_valid("pod/2f6a8b04-1111-4222-8333-123456789abc"));
         assert_true(tenant_is_valid("x/A._-b"));
 
-        for (const char *const *s = (const char *const[]) { "", "slurm", "slurm/", "/27", "Slurm/27", "slurm/.27", "slurm/-1",
-                                                            "slurm/_1", "slurm/2/7", "slurm/..", "slurm/27 ", "slurm/2\n7",
-                                                            "slurm/\xc3\xa4", "slurm2/27", NULL };
-             *s; s++)
+        for (const char *const *s = (const char *const[]){ "", "slurm", "slurm/", "/27", "Slurm/27",
+                             "slurm/.27", "slurm/-1", "slurm/_1", "slurm/2/7", "slurm/..", "slurm/27 ",
+                             "slurm/2\n7", "slurm/\xc3\xa4", "slurm2/27", NULL };
+                        *s; s++)
                 assert_false(tenant_is_valid(*s));
 
         memset(longest + strlen(longest), 'a', TENANT_MAX - strlen(longest));

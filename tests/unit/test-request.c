@@ -57,12 +57,14 @@ static void test_a_stopping_manager_ends_what_is_under_way_and_takes_on_nothing(
         RequestOptions options = {};
         char *ids[] = { (char *) "0", NULL };
 
-        assert_int_equal(manager_request(f->manager, REQUEST_RESET, ids, &options, NULL, NULL, f->now, NULL), 0);
+        assert_int_equal(manager_request(f->manager, REQUEST_RESET, ids, &options, NULL, NULL, f->now, NULL),
+                        0);
         assert_false(manager_is_idle(f->manager));
         manager_stop(f->manager);
 
-        assert_int_equal(manager_request(f->manager, REQUEST_VERIFY, ids, &options, NULL, NULL, f->now, NULL),
-                         -ESHUTDOWN);
+        assert_int_equal(
+                        manager_request(f->manager, REQUEST_VERIFY, ids, &options, NULL, NULL, f->now, NULL),
+                        -ESHUTDOWN);
         fixture_run_for(f, 10 * USEC_PER_SEC);
         assert_true(manager_is_idle(f->manager));
         assert_int_equal(gpu_state(fixture_gpu(f, 0)), GPU_STATE_CLEAN);

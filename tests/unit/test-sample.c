@@ -47,7 +47,9 @@ static void test_a_new_sample_knows_nothing(void **state) {
 }
 
 static void test_a_holder_is_named_with_what_is_known(void **state) {
-        GpuHolder holder = { .pid = 1860, .user = "joe", .command = "python", .where = "unit session-3.scope" };
+        GpuHolder holder = {
+                .pid = 1860, .user = "joe", .command = "python", .where = "unit session-3.scope"
+        };
         char text[128];
 
         gpu_holder_format(&holder, text, sizeof text);

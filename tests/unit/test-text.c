@@ -48,7 +48,7 @@ static void test_no_text_escapes_to_an_empty_one(void **state) {
 static void test_bytes_need_no_end_mark(void **state) {
         char out[16];
 
-        text_escape_bytes((const char[]) { 'a', '\t', 'b' }, 3, out, sizeof out);
+        text_escape_bytes((const char[]){ 'a', '\t', 'b' }, 3, out, sizeof out);
         assert_string_equal(out, "a\\x09b");
         text_escape_bytes("a\0b", 3, out, sizeof out);
         assert_string_equal(out, "a");
