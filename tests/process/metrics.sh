@@ -44,8 +44,10 @@ well_formed() {
 
 value() { gpuagentctl metrics | grep -v '^#' | grep -F "$1" | grep -F "$2" | head -n 1 | sed 's/.* //'; }
 metrics_say() { [ "$(value "$1" "$2")" = "$3" ]; }
+all_are_clean() { [ "$(grep -c '^gpuagent_gpu_state{.*state="clean".*} 1$' /run/gpuagent/metrics.prom)" = 4 ]; }
 
 uuid=$(gpu 0 UUID)
+eventually 3 "they follow the reset at boot" all_are_clean
 holds "they are well-formed" well_formed /run/gpuagent/metrics.prom
 is "what is printed is the file" "$(gpuagentctl metrics | md5sum)" "$(md5sum </run/gpuagent/metrics.prom)"
 for name in nvlink_gpu_reset_pending nvlink_gpu_partition_id nvlink_gpu_clique_id nvlink_gpu_links nvlink_gpu_active_links \
