@@ -27,7 +27,7 @@ function code_of(line) {
         return line
 }
 
-FNR == 1 { in_comment = 0; in_enum = 0; in_function = 0; depth = 0; n_switches = 0 }
+FNR == 1 { in_comment = 0; as_written = 0; in_enum = 0; in_function = 0; depth = 0; n_switches = 0 }
 { code = code_of($0) }
 
 pass == 1 {
@@ -114,6 +114,12 @@ code ~ /^[A-Za-z].*\)( __attribute__.*)? \{$/ { function_start = FNR; in_functio
 code ~ /^}/ && in_function {
         if (FNR - function_start > 60) printf "%s:%d: long: a function of %d lines\n", FILENAME, function_start, FNR - function_start
         in_function = 0
+}
+{
+        wide = $0
+        gsub(/[\200-\277]/, "", wide) # the further bytes of a character
+        if ($0 ~ /clang-format (off|on)/) as_written = $0 ~ /off/
+        if (length(wide) > 109 && !as_written) breach("width", "more than 109 columns")
 }
 FNR == 601 { printf "%s:%d: long: a file of more than 600 lines\n", FILENAME, FNR }
 
