@@ -142,7 +142,7 @@ is "and in the health" "$(query 0 fabric.health.summary,fabric.health.bandwidth)
 gpuagent-emulate init-error 9 --count 1
 exits 9 "a driver that is not loaded" nvidia-smi -L
 like "says so" "$output" "couldn't communicate with the NVIDIA driver"
-is "NVML as well, once" "$("$GPUAGENT_BUILD/tests/abi/nvml-client")" 9
+is "NVML as well, once" "$("$GPUAGENT_BUILD/tests/abi/nvml-client" init)" 9
 exits 0 "and then it works" nvidia-smi -L
 like "an Xid in the journal's export format" "$(gpuagent-emulate xid 0 79 --export)" \
         "_TRANSPORT=kernel.*NVRM: Xid \(PCI:0000:18:00.0\): 79,"
@@ -156,6 +156,37 @@ holds "a hang stands SIGTERM" kill -0 $hung
 gpuagent-emulate hang off
 wait $hung 2>/dev/null
 exits 0 "and ends" nvidia-smi -L
+
+# --- the same and more as NVML has it
+nvml=$GPUAGENT_BUILD/tests/abi/nvml-client
+gpuagent-emulate heal
+is "the recovery action is none" "$("$nvml" field 1 230)" "0 0 0"
+gpuagent-emulate recovery 1 9
+is "or a number that nobody knows yet" "$("$nvml" field 1 230)" "0 0 9"
+gpuagent-emulate field-error 1 230 3
+is "a field may fail alone" "$("$nvml" field 1 230)/$("$nvml" field 1 91)" "0 3 424242/0 0 18"
+gpuagent-emulate blank on
+is "a success may say nothing" "$("$nvml" power 1)" "0 424242"
+gpuagent-emulate blank off
+is "or the truth" "$("$nvml" power 0)" "0 140000"
+hold 2
+is "a process list" "$("$nvml" processes 2 0)" "7 1 0 1"
+gpuagent-emulate phantoms 2 3
+is "grows while it is read" "$("$nvml" processes 2 0)" "7 1 7 4"
+is "which some room helps against" "$("$nvml" processes 2 3)" "7 1 0 1"
+release
+gpuagent-emulate lost 3
+is "a lost GPU has no handle" "$("$nvml" handles)" "0 0 0 15"
+gpuagent-emulate heal
+gpuagent-emulate clique 0 5
+is "a clique may change without a reset" "$(query 0 fabric.cliqueId)" 5
+"$nvml" event 0 5000 >/run/tray/event &
+client=$!
+until [ -s /run/tray/event ]; do sleep 0.01; done
+gpuagent-emulate xid 0 31
+wait $client
+is "an Xid is an event" "$(tail -n 1 /run/tray/event)" "0 8 31"
+is "no event is a timeout" "$("$nvml" event 0 50 | tail -n 1)" "10 424242 0"
 
 # --- nodes of the vendor's major, which nobody can open
 rm -f "$GPUAGENT_EMULATION_DEVICES/nvidia1"
