@@ -79,16 +79,17 @@ static void print_processes(const Smi *smi, uint32_t gpu, int column) {
 
         for (size_t i = 0; i < smi->n_processes; i++) {
                 const SmiProcess *process = &smi->processes[i];
-                char number[32];
+                char number[32], name[SMI_VALUE_SIZE];
 
                 if (process->gpu != gpu)
                         continue;
+                smi_process_name(process, name);
                 print_line(smi->out, 2, "GPU instance ID", SMI_NA, PROCESS_COLUMN);
                 print_line(smi->out, 2, "Compute instance ID", SMI_NA, PROCESS_COLUMN);
                 (void) snprintf(number, sizeof number, "%d", (int) process->pid);
                 print_line(smi->out, 2, "Process ID", number, PROCESS_COLUMN);
                 print_line(smi->out, 3, "Type", "C", PROCESS_COLUMN);
-                print_line(smi->out, 3, "Name", process->name, PROCESS_COLUMN);
+                print_line(smi->out, 3, "Name", name, PROCESS_COLUMN);
                 (void) snprintf(number, sizeof number, "%llu MiB",
                                 (unsigned long long) (process->used_bytes >> 20));
                 print_line(smi->out, 3, "Used GPU Memory", number, PROCESS_COLUMN);
@@ -183,17 +184,18 @@ static void print_process_elements(const Smi *smi, uint32_t gpu) {
         (void) fprintf(smi->out, "\t\t<processes>\n");
         for (size_t i = 0; i < smi->n_processes; i++) {
                 const SmiProcess *process = &smi->processes[i];
-                char number[32];
+                char number[32], name[SMI_VALUE_SIZE];
 
                 if (process->gpu != gpu)
                         continue;
+                smi_process_name(process, name);
                 (void) fprintf(smi->out, "\t\t\t<process_info>\n");
                 print_element(smi->out, 3, "gpu_instance_id", SMI_NA);
                 print_element(smi->out, 3, "compute_instance_id", SMI_NA);
                 (void) snprintf(number, sizeof number, "%d", (int) process->pid);
                 print_element(smi->out, 3, "pid", number);
                 print_element(smi->out, 3, "type", "C");
-                print_element(smi->out, 3, "process_name", process->name);
+                print_element(smi->out, 3, "process_name", name);
                 (void) snprintf(number, sizeof number, "%llu MiB",
                                 (unsigned long long) (process->used_bytes >> 20));
                 print_element(smi->out, 3, "used_memory", number);

@@ -121,6 +121,7 @@ static int find_app_field(const char *name) {
 
 static void print_app_value(const Smi *smi, const SmiProcess *process, AppField field, bool units) {
         const TrayGpu *gpu = &smi->tray.gpus[process->gpu];
+        char name[SMI_VALUE_SIZE];
 
         switch (field) {
         case APP_TIMESTAMP: (void) fputs(smi->timestamp, smi->out); return;

@@ -77,14 +77,17 @@ static void print_processes(const Smi *smi) {
                         "=======|\n");
         for (size_t i = 0; i < smi->n_processes; i++) {
                 const SmiProcess *process = &smi->processes[i];
-                size_t length = strlen(process->name);
-                char memory[24], name[40];
+                char memory[24], full[SMI_VALUE_SIZE], name[40];
+                size_t length;
+
+                smi_process_name(process, full);
+                length = strlen(full);
 
                 /* Of a name that is too long the end says more. */
                 if (length > 35)
-                        (void) snprintf(name, sizeof name, "...%s", process->name + length - 32);
+                        (void) snprintf(name, sizeof name, "...%s", full + length - 32);
                 else
-                        (void) snprintf(name, sizeof name, "%.35s", process->name);
+                        (void) snprintf(name, sizeof name, "%.35s", full);
                 (void) snprintf(memory, sizeof memory, "%lluMiB",
                                 (unsigned long long) (process->used_bytes >> 20));
                 (void) fprintf(smi->out, "| %4u   N/A  N/A %15d      C   %-35s %10s |\n", process->gpu,

@@ -109,12 +109,15 @@ static void add_process(Smi *smi, pid_t pid, uint32_t gpu, uint64_t used_bytes) 
         for (size_t i = 0; i < smi->n_processes; i++)
                 if (smi->processes[i].pid == pid && smi->processes[i].gpu == gpu)
                         return;
-        if (process_name(pid, process->name, sizeof process->name) < 0)
-                return; /* it has ended */
         process->pid = pid;
         process->gpu = gpu;
         process->used_bytes = used_bytes;
         smi->n_processes++;
+}
+
+void smi_process_name(const SmiProcess *process, char ret[static SMI_VALUE_SIZE]) {
+        if (process_name(process->pid, ret, SMI_VALUE_SIZE) < 0)
+                (void) snprintf(ret, SMI_VALUE_SIZE, "[Not Found]"); /* it has just ended */
 }
 
 static int compare_processes(const void *a, const void *b) {

@@ -68,7 +68,6 @@ typedef struct SmiProcess {
         pid_t pid;
         uint32_t gpu;
         uint64_t used_bytes;
-        char name[SMI_VALUE_SIZE];
 } SmiProcess;
 
 /* The tray at one moment, and what was asked of it. */
@@ -116,6 +115,10 @@ void smi_options_parse(int argc, char **argv, SmiOptions *ret);
  * why. */
 int smi_open(const SmiOptions *options, Smi *ret);
 void smi_done(Smi *smi);
+
+/* The name of one of them, for printing. Read only where it is shown: a process can make whoever reads its
+ * arguments wait, and a script that only counts processes must not. */
+void smi_process_name(const SmiProcess *process, char ret[static SMI_VALUE_SIZE]);
 
 /* Looks for processes on the GPUs; what they use counts as used memory from then on. 0 · -errno. */
 int smi_find_processes(Smi *smi);

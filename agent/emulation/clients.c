@@ -14,6 +14,8 @@
 
 #define CLIENT_MAGIC "gpuaclnt"
 #define CLIENTS_MAX  2048
+/* Somebody may fill the folder with litter; nobody waits for the end of that. */
+#define ENTRIES_MAX 65536
 /* A GPU that worked is warm for a while; after that its registration says nothing any more. */
 #define CLIENT_AFTERGLOW_USEC (300 * USEC_PER_SEC)
 
@@ -83,10 +85,10 @@ int clients_read(const TrayHeader *header, usec_t now, Clients *ret) {
         CLEANUP(directory_close) DIR *directory = NULL;
         CLEANUP(clients_done) Clients clients = {};
         const struct dirent *entry;
-        size_t room = 0;
+        size_t room = 0, n = 0;
 
         directory = opendir(TRAY_CLIENTS_DIRECTORY);
-        while (directory && clients.n < CLIENTS_MAX && (entry = readdir(directory))) {
+        while (directory && clients.n < CLIENTS_MAX && n++ < ENTRIES_MAX && (entry = readdir(directory))) {
                 if (entry->d_name[0] == '.')
                         continue;
                 if (clients.n == room) {
