@@ -130,7 +130,10 @@ static void print_app_value(const Smi *smi, const SmiProcess *process, AppField 
         case APP_GPU_SERIAL: (void) fputs(gpu->serial, smi->out); return;
         case APP_GPU_UUID: (void) fputs(gpu->uuid, smi->out); return;
         case APP_PID: (void) fprintf(smi->out, "%d", (int) process->pid); return;
-        case APP_NAME: (void) fputs(process->name, smi->out); return;
+        case APP_NAME:
+                smi_process_name(process, name);
+                (void) fputs(name, smi->out);
+                return;
         case APP_MEMORY:
                 (void) fprintf(smi->out, "%llu%s", (unsigned long long) (process->used_bytes >> 20),
                                 units ? " MiB" : "");
