@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/nvidia-smi-get.h"
 
-#include <string.h>
 
 #define MIB (UINT64_C(1) << 20)
 

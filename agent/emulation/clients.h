@@ -47,7 +47,7 @@ uint64_t clients_used_bytes(const Clients *clients, uint32_t gpu);
 /* The registration of a process on a GPU; NULL if it has none. */
 const Client* clients_find(const Clients *clients, pid_t pid, uint32_t gpu);
 
-/* Registers the calling process. `ret_path` is where; clients_update() writes there again.
+/* Registers the calling process. `ret_path` is where; client_update() writes there again.
  * 0 · -errno. */
 int client_register(uint32_t gpu, uint64_t used_bytes, uint32_t load, ClientRecord *ret,
                 char ret_path[static 96]);

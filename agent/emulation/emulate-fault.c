@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagent-emulate's faults. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/emulation/holders.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

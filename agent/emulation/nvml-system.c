@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Begin and end, versions, and how a client comes to a GPU's handle. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/base/io.h"

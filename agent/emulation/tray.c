@@ -13,7 +13,6 @@
 
 #include "agent/base/io.h"
 #include "agent/base/text.h"
-#include "agent/driver/nvml-abi.h"
 
 #define TRAY_MAGIC   "gpuagemu"
 #define TRAY_VERSION 1

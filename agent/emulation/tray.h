@@ -77,7 +77,6 @@ typedef struct TrayHeader {
         uint8_t blank;            /* calls that read values succeed and leave the buffers as they are */
         uint64_t reset_usec;
         uint64_t settle_usec;
-        uint64_t idle_power_mw;
         GpuModel model;
 } TrayHeader;
 
