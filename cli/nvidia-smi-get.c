@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/nvidia-smi-get.h"
 
-
 #define MIB (UINT64_C(1) << 20)
 
 static void set_text(char *ret, size_t size, const char *text) {
