@@ -19,6 +19,9 @@
  * looks wrong right after a reset is given this long to come right. */
 #define LAG_USEC (5 * USEC_PER_SEC)
 
+/* What systemd takes to have a failed or upgraded driver service back, with time to spare. */
+#define RESTART_USEC (3 * USEC_PER_SEC)
+
 static const char *const phase_table[_HANDOVER_PHASE_MAX] = {
         [HANDOVER_PROBE] = "probe",
         [HANDOVER_RESET] = "reset",
@@ -163,6 +166,19 @@ static void handover_end_without_driver(
                         handover->phase == HANDOVER_SETTLE ? "verified after its reset" : "reset", error);
 }
 
+/* A look that failed may be taken again, and a driver service that is being restarted is back in a moment; after a
+ * reset it has the time that the fabric has. True: later, by not_before_usec. */
+static bool handover_looks_again(Handover *handover, DriverState driver, usec_t now_usec) {
+        usec_t deadline = handover->phase == HANDOVER_SETTLE
+                        ? usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec)
+                        : usec_add(handover->phase_since_usec, RESTART_USEC);
+
+        if (driver != DRIVER_FAILED || now_usec >= deadline)
+                return false;
+        handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+        return true;
+}
+
 /* The look before the reset. */
 static void handover_judge_probe(Handover *handover, bool listed, usec_t now_usec) {
         const GpuSample *sample = &handover->gpu->sample;
@@ -229,9 +245,10 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
 void handover_take_probe(
                 Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec) {
         handover->out = false;
-        if (driver != DRIVER_OK)
-                handover_end_without_driver(handover, driver, error, now_usec);
-        else if (handover->phase == HANDOVER_PROBE)
+        if (driver != DRIVER_OK) {
+                if (!handover_looks_again(handover, driver, now_usec))
+                        handover_end_without_driver(handover, driver, error, now_usec);
+        } else if (handover->phase == HANDOVER_PROBE)
                 handover_judge_probe(handover, listed, now_usec);
         else
                 handover_judge_settle(handover, listed, now_usec);
@@ -271,7 +288,8 @@ void handover_take_holders(Handover *handover, DriverState driver, const char *e
 
         handover->out = false;
         if (driver != DRIVER_OK) {
-                handover_end_without_driver(handover, driver, error, now_usec);
+                if (!handover_looks_again(handover, driver, now_usec))
+                        handover_end_without_driver(handover, driver, error, now_usec);
                 return;
         }
 

@@ -242,12 +242,37 @@ static void test_a_driver_service_that_cannot_be_asked_ends_the_handover(void **
 
         f->fake.start_error[VENDOR_PROBE] = -ECONNREFUSED;
         assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/1.0", &told), 0);
-        assert_int_equal(told.times, 1); /* told before the request is made, and that is the end of it */
+        fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_NO_DRIVER);
         assert_contains(told.message, "Connection refused");
         assert_int_equal(manager_driver_state(f->manager), DRIVER_FAILED);
         assert_int_equal(fixture_state(f, 0), GPU_STATE_UNKNOWN);
         fixture_tick(f);
+}
+
+/* The driver service is restarted at the looks around a reset. */
+static void test_a_driver_service_that_comes_back_costs_no_handover(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_FAILED;
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);
+        fixture_answer(f);
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_OK;
+        fixture_run_for(f, 200 * USEC_PER_MSEC);
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);
+        fixture_answer(f);
+        fixture_answer(f);
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_FAILED;
+        fixture_run_for(f, 10 * USEC_PER_SEC);
+        assert_int_equal(told.times, 0);
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_OK;
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
 }
 
 /* --- what the driver says of the reset --- */
@@ -459,6 +484,7 @@ int main(void) {
                 cmocka_unit_test(test_a_driver_that_fails_in_the_search_for_holders_quarantines),
                 cmocka_unit_test(test_a_driver_that_fails_after_the_reset_quarantines),
                 cmocka_unit_test(test_a_driver_service_that_cannot_be_asked_ends_the_handover),
+                cmocka_unit_test(test_a_driver_service_that_comes_back_costs_no_handover),
                 cmocka_unit_test(test_a_reset_that_failed_quarantines),
                 cmocka_unit_test(test_a_verdict_out_of_range_is_a_failure),
                 cmocka_unit_test(test_a_gpu_that_a_reset_does_not_mention_is_not_clean),
