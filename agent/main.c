@@ -135,6 +135,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
                 return sd_event_exit(daemon->event, 0);
         daemon->stopping = true;
         manager_stop(daemon->manager);
+        (void) sd_notify(0, "STOPPING=1");
         return 0; /* on_post() sees whether it is time */
 }
 
@@ -278,7 +279,6 @@ static int run(const Arguments *arguments, Config *config) {
                 return log_errno(r, "Cannot set up the connection to the system bus");
 
         r = sd_event_loop(daemon.event);
-        (void) sd_notify(0, "STOPPING=1");
         if (r < 0)
                 return log_errno(r, "The event loop failed");
         return 0;

@@ -7,7 +7,6 @@ emulation='reset-time: 1s'
 in_tray
 
 resetting() { state_is 0 resetting; }
-refused() { ! output=$(gpuagentctl verify 2>&1) && [[ $output == *stopping* ]]; }
 
 before=$(true_resets 0)
 gpuagentctl reset -i 0 >/run/tray/answer 2>&1 &
@@ -15,7 +14,9 @@ caller=$!
 eventually 3 "a reset is under way" resetting
 stop_service gpuagentd &
 stopping=$!
-eventually 1 "a new one is refused, with the reason" refused
+eventually 1 "the agent says that it stops" grep -q STOPPING=1 /run/tray/gpuagentd.notify-log
+exits 1 "a new one is refused" gpuagentctl reset -i 1
+like "with the reason" "$output" stopping
 wait $caller && code=0 || code=$?
 is "the one under way ends well" "$code" 0
 is "it was a true one" "$(true_resets 0)" $((before + 1))
