@@ -58,6 +58,22 @@ is "on that GPU alone" "$(gpuagent-emulate tenant read 1)" ""
 nvidia-smi --gpu-reset -i 0 >/dev/null
 is "a reset clears it" "$(gpuagent-emulate tenant read 0)" ""
 
+gpuagent-emulate tenant write 3 mapped
+python3 -c '
+import mmap, os, time
+memory = os.open("/run/gpuagent-emulation/memory/3", os.O_RDONLY)
+mapping = mmap.mmap(memory, 6, prot=mmap.PROT_READ)
+os.close(memory)
+os.closerange(3, 20)
+print(flush=True)
+time.sleep(1000)' >/run/tray/mapping &
+client=$!
+until [ -s /run/tray/mapping ]; do sleep 0.01; done
+exits 255 "who has a GPU's memory mapped holds it" nvidia-smi -r -i 3
+kill $client
+wait $client 2>/dev/null
+exits 0 "until the end" nvidia-smi -r -i 3
+
 # --- the same as a CUDA program sees it
 cuda=$GPUAGENT_BUILD/tests/abi/cuda-client
 exits 0 "no call of CUDA succeeds with nothing for arguments" "$cuda" wrong
