@@ -50,7 +50,7 @@ killed_agent() {
         job=$(submit -w "$tray" --gpus=1 'true')
         within 60 "a job's GPU is being reset" is_resetting "$tray"
         on "$tray" 'systemctl kill --signal=KILL --kill-whom=main gpuagentd'
-        within 30 "the killed agent comes back" on "$tray" 'systemctl is-active gpuagentd && gpuagentctl list'
+        within 30 "the killed agent comes back" on "$tray" 'gpuagentctl list'
         state=$(property "$tray" 0 State)
         within 120 "the job's epilog ends" job_is_over "$job"
         line=$(audit "$tray" "$job")
@@ -62,7 +62,8 @@ killed_agent() {
                         "$gpu | $line" "clean | job $job: GPUs 0 reset"
                 ;;
         drained)
-                like "the node is drained: with our reason" "$(node_reason "$tray")" '^(gpuagent: |Epilog error)'
+                like "the node is drained, with a reason" \
+                        "$(node_reason "$tray")" '^(gpuagent: |Epilog error)'
                 if [[ $state != clean ]]; then
                         pass "the GPU is not clean after the kill ($state)"
                 else
@@ -76,6 +77,19 @@ killed_agent() {
         make_ready "$tray" >/dev/null 2>&1
         is "a reset and a resume cure it" \
                 "$(column "$tray" STATE) $(node_state "$tray")" 'clean clean clean clean idle'
+}
+
+# An upgrade restarts the agent whenever it comes.
+restarted_agent() {
+        local job
+
+        job=$(submit -w "$tray" --gpus=4 'true')
+        within 60 "a job's GPUs are being reset" is_resetting "$tray"
+        succeeds "the agent restarts meanwhile" on "$tray" 'systemctl restart gpuagentd'
+        within 60 "the epilog ends" job_is_over "$job"
+        is "the reset was carried out to its end" "$(audit "$tray" "$job")" "job $job: GPUs 0,1,2,3 reset"
+        is "the GPUs are clean" "$(column "$tray" STATE)" 'clean clean clean clean'
+        within 20 "the node is idle" node_is "$tray" idle
 }
 
 node_is_settled() {
@@ -93,7 +107,7 @@ handover_is_off() {
         within 60 "a job ends" job_is_over "$job"
         is "nothing was reset" "$(reset_counts "$tray")" "$counts"
         within 20 "the node is idle" node_is "$tray" idle
-        is "what the job had does not count as clean" "$(column "$tray" STATE | tr ' ' '\n' | grep -c dirty)" 2
+        is "what the job had is not clean" "$(column "$tray" STATE | tr ' ' '\n' | grep -c dirty)" 2
         like "one line says why" "$(audit "$tray" "$job")" "^job $job: .*handover\.reset"
         on "$tray" 'rm /etc/gpuagent/gpuagentd.yaml.d/off.yaml && systemctl reload gpuagentd'
         job=$(submit -w "$tray" --gpus=4 'true')
@@ -104,5 +118,6 @@ handover_is_off() {
 begin
 stopped_agent
 killed_agent
+restarted_agent
 handover_is_off
 finish

@@ -36,7 +36,7 @@ failing_reset() {
         within 120 "slurmd, started again, takes the job for over" job_is_over "$job"
         within 20 "the node is drained all the same" node_is "$tray" drained
         like "with our reason" "$(node_reason "$tray")" "^gpuagent: GPU 0 .*, job $job$"
-        like "the journal has the failure" "$(audit "$tray" "$job")" "^job $job: GPU reset of 0 failed: GPU 0 "
+        like "the journal has it" "$(audit "$tray" "$job")" "^job $job: GPU reset of 0 failed: GPU 0 "
         is "the GPU is still quarantined" "$(state_of 0)" quarantined
         cure
 }

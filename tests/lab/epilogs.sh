@@ -21,7 +21,8 @@ two_epilogs_at_once() {
         within 90 "the first one's epilog ends" job_is_over "$first"
         within 90 "the second one's epilog ends" job_is_over "$second"
         on "$tray" 'rm -f /shared/go'
-        gpus=$({ audit "$tray" "$first"; audit "$tray" "$second"; } | sed -n 's/^job [0-9]*: GPUs \(.,.\) reset$/\1/p')
+        gpus=$({ audit "$tray" "$first"; audit "$tray" "$second"; } |
+                sed -n 's/^job [0-9]*: GPUs \(.,.\) reset$/\1/p')
         is "each has reset its own two GPUs" "$(tr ',' '\n' <<<"$gpus" | sort | paste -sd ,)" 0,1,2,3
         is "all GPUs are clean" "$(column "$tray" STATE)" 'clean clean clean clean'
         within 20 "the node is idle" node_is "$tray" idle
@@ -59,8 +60,8 @@ slurmd_restarts_during_an_epilog() {
 journal_quota_is_used_up() {
         local job
 
-        on "$tray" 'cd /run/systemd/system && mkdir -p slurmd.service.d &&
-                printf "[Service]\nLogRateLimitIntervalSec=30s\nLogRateLimitBurst=1000\n" >slurmd.service.d/quota.conf &&
+        on "$tray" 'cd /run/systemd/system && mkdir -p slurmd.service.d && cd slurmd.service.d &&
+                printf "[Service]\nLogRateLimitIntervalSec=30s\nLogRateLimitBurst=1000\n" >quota.conf &&
                 systemctl daemon-reload && systemctl restart slurmd'
         within 30 "slurmd is back with a small quota" node_is "$tray" idle
         job=$(submit -w "$tray" --gpus=1 'seq 20000 | logger -t noise')

@@ -22,10 +22,9 @@ set_order() {
         local host
 
         for host in sched-control "${trays[@]}"; do
-                on "$host" "cp -p /etc/slurm/gres.conf /etc/slurm/gres.conf.saved &&
-                        for minor in $*; do
-                                echo NodeName=${trays[0]},${trays[1]} Name=gpu Type=gb200 File=/dev/nvidia\$minor
-                        done >/etc/slurm/gres.conf"
+                on "$host" "cd /etc/slurm && cp -p gres.conf gres.conf.saved && for minor in $*; do
+                        echo \"NodeName=sched-worker[1-2] Name=gpu Type=gb200 File=/dev/nvidia\$minor\"
+                done >gres.conf"
         done
         restart_slurm
 }

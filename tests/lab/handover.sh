@@ -81,7 +81,7 @@ failed_handover_drains_the_node() {
         job=${output%% *}
         within 90 "its epilog ends" job_is_over "$job"
         like "the journal names the process" "$(audit "$tray1" "$job")" \
-                "^job $job: GPU reset of 0 failed: GPU 0 is held by python3[^ ]* \(pid $pid, user root, unit "
+                "^job $job: GPU reset of 0 failed: GPU 0 is held by python3[^ ]* \(pid $pid, user root, "
         within 20 "the node is drained" node_is "$tray1" drained
         like "with our reason" \
                 "$(node_reason "$tray1")" "^gpuagent: GPU 0 held by python3[^ ]* \(pid $pid.*\), job $job$"

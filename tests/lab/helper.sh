@@ -109,7 +109,8 @@ controller() {
 
 # column TRAY NAME: the column of gpuagentctl's list, all GPUs on one line, freshly probed.
 column() {
-        on "$1" "busctl --timeout=60 -q call $bus_manager Refresh 'a{sv}' 0 && gpuagentctl list" | awk -v name="$2" '
+        on "$1" "busctl --timeout=60 -q call $bus_manager Refresh 'a{sv}' 0 && gpuagentctl list" |
+                awk -v name="$2" '
                 NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) column = i; next }
                 { line = line (NR > 2 ? " " : "") $column }
                 END { print line }'
@@ -215,7 +216,8 @@ make_ready() {
         local tray=$1
 
         let_go "$tray"
-        on "$tray" 'gpuagent-emulate heal && gpuagent-emulate hang off && systemctl start gpuagent-driver.socket gpuagentd slurmd'
+        on "$tray" 'gpuagent-emulate heal && gpuagent-emulate hang off &&
+                systemctl start gpuagent-driver.socket gpuagentd slurmd'
         if ! column_is "$tray" PARTITION '32766 32766 32766 32766'; then
                 assign "$tray" 32766 default
         fi
@@ -232,6 +234,6 @@ begin() {
         "$lab" up >&2 || bail_out "the lab does not come up"
         for tray in "${trays[@]}"; do
                 make_ready "$tray" >/dev/null 2>&1 ||
-                        bail_out "$tray is not ready: GPUs $(column "$tray" STATE), in Slurm $(node_state "$tray")"
+                        bail_out "$tray is not ready: $(column "$tray" STATE), $(node_state "$tray")"
         done
 }

@@ -22,6 +22,6 @@ is "it names the tenant" "$(field "$message" GPUAGENT_TENANT)" "slurm/$job.0"
 is "one field a GPU" "$(field "$message" GPUAGENT_GPU | grep -c .)" 4
 like "it has the duration" "$(field "$message" GPUAGENT_DURATION_USEC)" '^[0-9]+$'
 like "it has a message id" "$(field "$message" MESSAGE_ID)" '^[0-9a-f]{32}$'
-like "the catalog explains it" \
-        "$(on "$tray" "journalctl -q --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")" "Subject: GPUs were handed over"
+explained=$(on "$tray" "journalctl --quiet --boot --catalog --identifier=slurm-epilog MESSAGE='$message'")
+like "the catalog explains it" "$explained" "Subject: GPUs were handed over"
 finish
