@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagent-emulate's faults. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/base/io.h"
 #include "agent/base/sample.h"
 #include "agent/base/text.h"
 #include "agent/driver/nvml-abi.h"
@@ -69,14 +71,32 @@ static void set_xid(Tray *tray, TrayGpu *gpu, const void *value) {
                         gpu->recovery_action = NVML_RECOVERY_GPU_RESET;
 }
 
-/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's
- * word, and nothing that a user can log does. */
+/* The boot's id as the journal has it: 32 digits. "" if it cannot be read. */
+static void read_boot_id(char ret[static 40]) {
+        CLEANUP(free_ptr) char *text = NULL;
+        size_t n = 0;
+
+        ret[0] = '\0';
+        if (file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text, NULL) < 0)
+                return;
+        for (const char *p = text; *p != '\0' && n < 32; p++)
+                if (*p != '-')
+                        ret[n++] = *p;
+        ret[n] = '\0';
+}
+
+/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's word,
+ * and nothing that a user can log does. */
 static void export_xid(const TrayGpu *gpu, uint32_t xid) {
-        (void) printf("__REALTIME_TIMESTAMP=%llu\n_TRANSPORT=kernel\nPRIORITY=3\nSYSLOG_FACILITY=0\n"
-                      "SYSLOG_IDENTIFIER=kernel\nMESSAGE=NVRM: Xid (PCI:%s): %u, pid='<unknown>', "
-                      "name=<unknown>%s\n\n",
-                        (unsigned long long) now_realtime_usec(), gpu->bus_id + 4, xid,
-                        xid == 79 ? ", GPU has fallen off the bus." : "");
+        char boot_id[40];
+
+        read_boot_id(boot_id);
+        (void) printf("__REALTIME_TIMESTAMP=%llu\n__MONOTONIC_TIMESTAMP=%llu\n_BOOT_ID=%s\n_TRANSPORT="
+                      "kernel\n"
+                      "PRIORITY=3\nSYSLOG_FACILITY=0\nSYSLOG_IDENTIFIER=kernel\n"
+                      "MESSAGE=NVRM: Xid (PCI:%.10s): %u, pid='<unknown>', name=<unknown>%s\n\n",
+                        (unsigned long long) now_realtime_usec(), (unsigned long long) now_monotonic_usec(),
+                        boot_id, gpu->bus_id + 4, xid, xid == 79 ? ", GPU has fallen off the bus." : "");
 }
 
 int verb_xid(char **args, const EmulateOptions *options) {
