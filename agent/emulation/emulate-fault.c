@@ -85,8 +85,8 @@ static void read_boot_id(char ret[static 40]) {
         ret[n] = '\0';
 }
 
-/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's word,
- * and nothing that a user can log does. */
+/* The kernel's line as an entry that systemd-journal-remote takes: what it imports counts as the kernel's
+ * word, and nothing that a user can log does. */
 static void export_xid(const TrayGpu *gpu, uint32_t xid) {
         char boot_id[40];
 

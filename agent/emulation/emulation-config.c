@@ -204,12 +204,42 @@ static int read_document(
         return 0;
 }
 
+/* The line of the first alias or anchor, which the document's reader would follow without a word; 0 for
+ * none. */
+static size_t find_alias(const char *text, size_t size) {
+        yaml_parser_t parser;
+        size_t line = 0;
+        bool end = false;
+
+        if (!yaml_parser_initialize(&parser))
+                return 0;
+        yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);
+        while (!end && line == 0) {
+                yaml_event_t event;
+
+                if (!yaml_parser_parse(&parser, &event))
+                        break; /* the reader will say what is wrong */
+                if (event.type == YAML_ALIAS_EVENT ||
+                                (event.type == YAML_SCALAR_EVENT && event.data.scalar.anchor))
+                        line = event.start_mark.line + 1;
+                end = event.type == YAML_STREAM_END_EVENT;
+                yaml_event_delete(&event);
+        }
+        yaml_parser_delete(&parser);
+        return line;
+}
+
 static int read_text(EmulationConfig *config, const char *path, const char *text, size_t size,
                 char **ret_message) {
         CLEANUP(document_done) yaml_document_t *loaded = NULL;
+        size_t alias_line = find_alias(text, size);
         yaml_document_t document;
         yaml_parser_t parser;
 
+        if (alias_line > 0) {
+                (void) asprintf(ret_message, "%s:%zu: aliases are not taken", path, alias_line);
+                return -EINVAL;
+        }
         if (!yaml_parser_initialize(&parser))
                 return -ENOMEM;
         yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);

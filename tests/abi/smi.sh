@@ -65,6 +65,23 @@ printf 'gpus: 1\nunknown: 1\n' >/run/tray/bad.yaml
 exits 1 "an unknown key is refused with its line" gpuagent-emulate boot --config /run/tray/bad.yaml
 like "so" "$output" "bad.yaml:2: unknown key"
 
+printf 'gpus: 1\ngpus: 2\n' >/run/tray/bad.yaml
+exits 1 "a key that is there twice" gpuagent-emulate boot --config /run/tray/bad.yaml
+like "so" "$output" "bad.yaml:2: this key is there twice"
+printf 'name: &a b\npreset: *a\n' >/run/tray/bad.yaml
+exits 1 "an alias" gpuagent-emulate boot --config /run/tray/bad.yaml
+printf 'minors: [1, 1]\n' >/run/tray/bad.yaml
+exits 1 "two GPUs with one minor" gpuagent-emulate boot --config /run/tray/bad.yaml
+printf 'gpus: many\n' >/run/tray/bad.yaml
+exits 1 "a word for a number" gpuagent-emulate boot --config /run/tray/bad.yaml
+sources=$here/../../agent/emulation
+is "the manual has every key of the configuration" \
+        "$(sed -n '/^# CONFIGURATION/,/^# FILES/s/^\([a-z-]*\): .*/\1/p' "$sources/gpuagent-emulate.8.scd" | sort)" \
+        "$(sed -n 's/^ *{ "\([a-z-]*\)", KEY_.*/\1/p' "$sources/emulation-config.c" | sort)"
+is "and every verb" \
+        "$(sed -n '/^# VERBS/,/^# CONFIGURATION/s/^\*\([a-z-]*\)[ *].*/\1/p' "$sources/gpuagent-emulate.8.scd" | sort -u)" \
+        "$(sed -n 's/^ *{ "\([a-z-]*\)", verb_.*/\1/p' "$sources/emulate.c" | sort)"
+
 # --- the reference's commands, as printed there
 echo 'dialect: ai-lab' >>/etc/gpuagent/emulation.yaml
 gpuagent-emulate boot
