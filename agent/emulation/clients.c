@@ -184,7 +184,10 @@ void clients_tidy(const TrayHeader *header, usec_t now,
                 if (entry->d_name[0] == '.')
                         continue;
                 if (client_read(dirfd(directory), entry->d_name, header, now, &client)) {
-                        if (client.alive || usec_add(client.record.until_usec, CLIENT_AFTERGLOW_USEC) >= now)
+                        if (client.alive ||
+                                        (client.record.load > 0 &&
+                                                        usec_add(client.record.until_usec,
+                                                                        CLIENT_AFTERGLOW_USEC) >= now))
                                 continue;
                         fold(&client.record, userdata);
                 }

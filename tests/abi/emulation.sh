@@ -225,13 +225,15 @@ gpuagent-emulate heal
 end=$((${EPOCHREALTIME/./} + ${STRESS_SECONDS:-3} * 1000000))
 trouble() {
         while [ "${EPOCHREALTIME/./}" -lt $end ]; do
-                case $((RANDOM % 6)) in
+                case $((RANDOM % 8)) in
                 0) timeout -s KILL 0.0$((RANDOM % 9 + 1)) nvidia-smi -r -i $((RANDOM % 4)) ;;
                 1) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate tenant load $((RANDOM % 4)) ;;
                 2) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate partition list ;;
                 3) gpuagent-emulate xid $((RANDOM % 4)) 31 ;;
                 4) nvidia-smi ;;
                 5) timeout -s KILL 0.0$((RANDOM % 9 + 1)) gpuagent-emulate recovery $((RANDOM % 4)) none ;;
+                6) CUDA_VISIBLE_DEVICES=$((RANDOM % 4)) timeout -s KILL 0.0$((RANDOM % 9 + 1)) "$cuda" hold ;;
+                7) timeout -s KILL 0.0$((RANDOM % 9 + 1)) "$nvml" stay ;;
                 esac >/dev/null 2>>/run/tray/trouble
         done
 }
