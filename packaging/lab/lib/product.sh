@@ -3,9 +3,11 @@
 # Our product as installed trees, one for each part: built from this repository, or given with --tree.
 
 product_build() {
-        local build=$lab_cache/build log=$lab_state/build.log
+        local build log=$lab_state/build.log
 
         need_tools meson ninja
+        # One a working tree: a clone must not get what was built from another.
+        build=$lab_cache/build-$(sha256sum <<<"$lab_repo" | cut -c 1-12)
         say "Building gpuagent"
         if [[ ! -e $build/build.ninja ]]; then
                 rm -rf "$build"
