@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagentctl: reads the command line and runs one verb. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,9 +201,10 @@ static int run_verb(const Options *options, int argc, char **argv) {
 
 /* What is printed into a full disk or a closed pipe is not done. */
 static int finish(int exit_code) {
-        bool failed = ferror(stdout);
+        bool failed = fflush(stdout) != 0 || ferror(stdout);
 
-        if (fclose(stdout) != 0)
+        /* A stdout that was closed all along lacks nothing where nothing was printed. */
+        if (fclose(stdout) != 0 && errno != EBADF)
                 failed = true;
         if (failed && exit_code == CLI_DONE)
                 return fail_with(CLI_FAILED, "cannot write the output");

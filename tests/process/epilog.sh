@@ -37,6 +37,11 @@ like "in the audit, too" "$(tac /run/tray/journal | sed -n 's/^MESSAGE=//p' | gr
 is "in one line" "$(wc -l <<<"$output")" 1
 release
 
+deaf() { "$@" >&-; }
+exits 0 "an epilog whose stdout is closed is done all the same" deaf epilog SLURM_JOB_GPUS=0
+exits 0 "and so is a quiet reset" deaf gpuagentctl --quiet reset -i 0
+exits 1 "a list that cannot be printed fails" deaf gpuagentctl list
+
 exits 3 "a GPU that is not there fails" epilog SLURM_JOB_GPUS=9
 exits 1 "what is no list fails" epilog SLURM_JOB_GPUS=0,x
 exits 1 "a job without an id fails" env -i LD_LIBRARY_PATH="$LD_LIBRARY_PATH" SLURM_JOB_GPUS=0 \
