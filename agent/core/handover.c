@@ -166,8 +166,8 @@ static void handover_end_without_driver(
                         handover->phase == HANDOVER_SETTLE ? "verified after its reset" : "reset", error);
 }
 
-/* A look that failed may be taken again, and a driver service that is being restarted is back in a moment; after a
- * reset it has the time that the fabric has. True: later, by not_before_usec. */
+/* A look that failed may be taken again, and a driver service that is being restarted is back in a moment;
+ * after a reset it has the time that the fabric has. True: later, by not_before_usec. */
 static bool handover_looks_again(Handover *handover, DriverState driver, usec_t now_usec) {
         usec_t deadline = handover->phase == HANDOVER_SETTLE
                         ? usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec)
