@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells every connection what the core has committed. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/log/log.h"
@@ -61,13 +59,11 @@ static void names_collect(const ChangeNames *table, size_t n, uint32_t changes, 
 static bool connection_listens(BusConnection *connection) {
         uint64_t queued = 0;
 
-        if (connection->dead || sd_bus_is_ready(connection->bus) <= 0)
+        if (connection->dead || connection->stalled || sd_bus_is_ready(connection->bus) <= 0)
                 return false;
         if (connection->trusted && sd_bus_get_n_queued_write(connection->bus, &queued) >= 0 &&
                         queued > QUEUED_MESSAGES_MAX) {
-                log_message(LOG_WARNING,
-                                "A peer on the private socket does not read: its connection is closed");
-                bus_connection_drop(connection);
+                bus_connection_stalled(connection);
                 return false;
         }
         return true;
