@@ -10,7 +10,3 @@ int bus_auth_ask(BusCall *call, const char *sender);
 
 /* One journal entry, a few a minute at most: strangers must not use up the quota of the audit lines. */
 void bus_auth_log_denial(BusApi *api, uid_t uid, const char *member, const char *action);
-
-/* For bus-auth.c: what it has learnt of the call. After bus_call_decide() the call may be gone. */
-void bus_call_identified(BusCall *call, uid_t uid);
-void bus_call_decide(BusCall *call, bool allowed);

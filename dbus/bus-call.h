@@ -45,6 +45,10 @@ int bus_authorize(BusConnection *connection, sd_bus_message *msg, const char *ac
 int bus_authorize_quietly(BusConnection *connection, sd_bus_message *msg, const char *action, BusCall **ret,
                 sd_bus_error *error);
 
+/* What bus-auth.c has learnt of the call. After bus_call_decide() the call may be gone. */
+void bus_call_identified(BusCall *call, uid_t uid);
+void bus_call_decide(BusCall *call, bool allowed);
+
 /* Abandons its request, if it has one. Returns NULL. */
 BusCall* bus_call_free(BusCall *call);
 

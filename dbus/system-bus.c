@@ -12,6 +12,10 @@
 #define CONNECT_TIMEOUT_USEC (10 * USEC_PER_SEC)
 #define RETRY_USEC           (2 * USEC_PER_SEC)
 
+/* RequestName's answers that mean success (D-Bus specification, org.freedesktop.DBus.RequestName). */
+#define NAME_IS_OURS  1U
+#define NAME_WAS_OURS 4U
+
 typedef enum SystemBusState {
         SYSTEM_BUS_WAITING,    /* for the next attempt */
         SYSTEM_BUS_CONNECTING, /* up to the answer about the name */
@@ -73,8 +77,8 @@ static int on_name(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
                                 "The bus refuses the name " BUS_NAME);
                 return 0;
         }
-        /* 1: owner; 4: was already. */
-        if (sd_bus_message_read(msg, "u", &answer) <= 0 || (answer != 1 && answer != 4)) {
+        if (sd_bus_message_read(msg, "u", &answer) <= 0 ||
+                        (answer != NAME_IS_OURS && answer != NAME_WAS_OURS)) {
                 attempt_failed(system_bus, -EEXIST, "Somebody else has the name " BUS_NAME);
                 return 0;
         }
