@@ -169,8 +169,10 @@ static void say_state(const Gpu *gpu, GpuState state) {
                                 "is quarantined", gpu->reason);
 }
 
+/* Those that a handover ends for without a reset. A number of a later driver is none: a reset is tried. */
 static bool needs_reboot(int32_t action) {
-        return action == RECOVERY_NODE_REBOOT || action >= RECOVERY_BUS_RESET;
+        return action == RECOVERY_NODE_REBOOT || action == RECOVERY_BUS_RESET ||
+                        action == RECOVERY_SYSTEM_REBOOT;
 }
 
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
