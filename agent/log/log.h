@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Logging of the programs: to the journal where stderr is connected to it (or `log_open(true)`), to stderr
- * else. The core and base never log. */
+/* Logging of the programs: to the journal where stderr is connected to it, to stderr else. The core and base
+ * never log. */
 #pragma once
 
-#include <stdarg.h>
-#include <stdbool.h>
 #include <syslog.h>
 
 #include "agent/base/cleanup.h"
 
-/* Structured fields go to the journal by log_fields(); plain messages by the rest. `identifier` is
- * SYSLOG_IDENTIFIER. */
+/* To be called first. `identifier` is the SYSLOG_IDENTIFIER of all that follows; it stays the caller's. */
 void log_open(const char *identifier);
 
 /* LOG_EMERG … LOG_DEBUG of syslog(3); LOG_INFO at the start. What is above the level is dropped. */
@@ -24,9 +21,9 @@ int log_level_from_string(const char *s);
 void log_message(int level, const char *format, ...) PRINTF_FORMAT(2, 3);
 
 /* Logs "MESSAGE: strerror(-error)" at LOG_ERR and returns `error`, so that a chain can end in `return
- * log_error(r, …)`. */
+ * log_errno(r, …)`. */
 int log_errno(int error, const char *format, ...) PRINTF_FORMAT(2, 3);
 
 /* One journal entry of its own fields. `fields` is a strv of "NAME=value", MESSAGE= and PRIORITY= among
- * them. Where there is no journal the MESSAGE goes to stderr. 0 · -errno of sd_journal_sendv. */
+ * them. Where there is no journal the MESSAGE goes to stderr. 0 · -ENOMEM · -errno of sd_journal_sendv. */
 int log_fields(char *const *fields);
