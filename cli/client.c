@@ -40,10 +40,6 @@ void call_done(Call *call) {
         *call = (Call){};
 }
 
-sd_bus* client_bus(Client *client) {
-        return client->bus;
-}
-
 Client* client_free(Client *client) {
         if (!client)
                 return NULL;

@@ -34,8 +34,6 @@ Client* client_free(Client *client);
 
 DEFINE_CLEANUP(Client, client_free_ptr, client_free)
 
-sd_bus* client_bus(Client *client);
-
 /* A method call of org.gpuagent1 on this connection. 0 and *ret · negative errno. */
 int client_message_new(Client *client, const char *path, const char *interface, const char *member,
                 sd_bus_message **ret);

@@ -150,7 +150,7 @@ static int properties_read(sd_bus_message *message, const Property *table, size_
         return r < 0 ? r : sd_bus_message_exit_container(message);
 }
 
-int tray_read_properties(sd_bus_message *message, Tray *tray) {
+static int tray_read_properties(sd_bus_message *message, Tray *tray) {
         return properties_read(message, manager_properties, ELEMENTSOF(manager_properties), tray);
 }
 
@@ -315,26 +315,6 @@ int tray_read(Client *client, Tray *ret, Failure *failure) {
         r = tray_read_properties(tray.properties, &tray);
         if (r >= 0)
                 r = objects_read(&tray);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot read what gpuagentd says");
-
-        *ret = tray;
-        tray = (Tray){};
-        return 0;
-}
-
-int tray_read_manager(Client *client, Tray *ret, Failure *failure) {
-        CLEANUP(call_done) Call properties = {};
-        CLEANUP(tray_done) Tray tray;
-        int r;
-
-        tray_init(&tray);
-        r = start_get_all(client, &properties, failure);
-        if (r >= 0)
-                r = client_finish(client, &properties, &tray.properties, failure);
-        if (r < 0)
-                return r;
-        r = tray_read_properties(tray.properties, &tray);
         if (r < 0)
                 return failure_errno(failure, r, "cannot read what gpuagentd says");
 

@@ -55,9 +55,6 @@ void tray_done(Tray *tray);
 /* Everything. 0 and *ret (to be given to tray_done) · negative, and *failure says why. */
 int tray_read(Client *client, Tray *ret, Failure *failure);
 
-/* The Manager's properties alone; there are no GPUs in *ret. As tray_read(). */
-int tray_read_manager(Client *client, Tray *ret, Failure *failure);
-
 /* NULL if there is none. */
 const GpuView* tray_gpu_by_path(const Tray *tray, const char *path);
 const GpuView* tray_gpu_by_uuid(const Tray *tray, const char *uuid);
@@ -66,7 +63,6 @@ const GpuView* tray_gpu_by_uuid(const Tray *tray, const char *uuid);
  * GPU_UUID_SIZE. */
 void gpu_view_format(const GpuView *gpu, char *ret, size_t size);
 
-/* Reads the properties that `message` has next, an a{sv} of a Manager or of a GPU: those that are not there
- * or of another type stay as they are. 0 · negative errno. */
-int tray_read_properties(sd_bus_message *message, Tray *tray);
+/* Reads the properties that `message` has next, an a{sv} of a GPU: those that are not there or of another
+ * type stay as they are. 0 · negative errno. */
 int gpu_view_read_properties(sd_bus_message *message, GpuView *gpu);

@@ -35,7 +35,7 @@ static const char* signal_gpu_path(sd_bus_message *message, json_object *argumen
         return NULL;
 }
 
-/* The signal as {time, gpu, uuid, signal, and "properties" or "arguments"}. 0 and *ret (to be put) ·
+/* The signal as {time, gpu, object, signal, and "properties" or "arguments"}. 0 and *ret (to be put) ·
  * negative errno. */
 static int event_new(const Monitor *monitor, sd_bus_message *message, json_object **ret) {
         CLEANUP(json_put_ptr) json_object *arguments = NULL, *event = json_object_new_object();
