@@ -2,7 +2,6 @@
 #include "agent/metrics-text.h"
 
 #include "agent/base/cleanup.h"
-#include "agent/base/text.h"
 
 /* From an instant reset to one that ran into its deadline. */
 static const double bucket_bounds[METRICS_BUCKETS - 1] = { 0.5, 1, 2, 5, 10, 20, 30, 60, 120 };
@@ -22,7 +21,7 @@ typedef struct GpuMetric {
         const char *name;
         const char *type;
         const char *help;
-        bool lab; /* exported by a partition controller too: left out with metrics.nvlink: false */
+        bool nvlink; /* a partition controller may export it too: left out with metrics.nvlink: false */
         bool (*value)(const Gpu *gpu, double *ret); /* false: not known, no line */
 } GpuMetric;
 
@@ -263,10 +262,10 @@ static void print_tray(FILE *file, const MetricsInput *input) {
 }
 
 void metrics_print(FILE *file, const MetricsInput *input) {
-        bool lab = manager_config(input->manager)->metrics.nvlink;
+        bool nvlink = manager_config(input->manager)->metrics.nvlink;
 
         for (size_t i = 0; i < ELEMENTSOF(gpu_metrics); i++)
-                if (lab || !gpu_metrics[i].lab)
+                if (nvlink || !gpu_metrics[i].nvlink)
                         print_gpu_metric(file, input, &gpu_metrics[i]);
         print_states(file, input);
         print_resets(file, input);
