@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "agent/base/text.h"
 #include "cli/gpu-list.h"
 #include "cli/progress.h"
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/text.h"
 #include "agent/log/log.h"

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "agent/base/clock.h"
 #include "agent/core/verify.h"

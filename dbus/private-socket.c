@@ -12,7 +12,6 @@
 #include <systemd/sd-id128.h>
 
 #include "agent/base/io.h"
-#include "agent/base/text.h"
 #include "agent/log/log.h"
 #include "dbus/bus-util.h"
 

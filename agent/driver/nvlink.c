@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "agent/driver/device.h"
 
 _Static_assert(GPU_LINKS_MAX >= NVML_LINKS_MAX, "room for every link");

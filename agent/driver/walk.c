@@ -14,7 +14,6 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/io.h"
-#include "agent/base/text.h"
 
 /* NV_MAJOR_DEVICE_NUMBER of the kernel module; minors from 254 on are not GPUs (nvidia-modeset,
  * nvidiactl). */
