@@ -13,7 +13,7 @@ int take_fd(int *fd);
 
 /* Reads a file of up to `max` bytes into memory, with a NUL byte after it.
  * 0 and *ret_text (to be freed), *ret_size (may be NULL) · -EFBIG longer than max · -EINVAL not a regular
- * file · -ENOMEM · -errno of openat or read. dir_fd as in openat(2). /proc and /sys files count as regular. */
+ * file · -ENOMEM · -errno of openat or read. dir_fd as in openat(2); files of /proc and /sys are regular. */
 int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t *ret_size);
 
 /* The same for what is left to read of an open file. 0 · -EFBIG · -ENOMEM · -errno of read. */
