@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "agent/base/cleanup.h"
-#include "agent/base/text.h"
 
 static const char *const fabric_state_table[_FABRIC_STATE_MAX] = {
         [FABRIC_NOT_SUPPORTED] = "not-supported",
@@ -60,13 +59,6 @@ const char* fabric_health_to_string(uint32_t health) {
 
 const char* driver_state_to_string(DriverState state) {
         return table_get(driver_state_table, ELEMENTSOF(driver_state_table), (uint32_t) state);
-}
-
-DriverState driver_state_from_string(const char *s) {
-        for (int state = 0; state < _DRIVER_STATE_MAX; state++)
-                if (streq(s, driver_state_table[state]))
-                        return (DriverState) state;
-        return _DRIVER_STATE_INVALID;
 }
 
 const char* reset_verdict_to_string(uint32_t verdict) {

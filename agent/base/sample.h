@@ -149,7 +149,6 @@ typedef enum DriverState {
 const char* fabric_state_to_string(uint32_t state);
 const char* fabric_health_to_string(uint32_t health);
 const char* driver_state_to_string(DriverState state);
-DriverState driver_state_from_string(const char *s);
 const char* reset_verdict_to_string(uint32_t verdict);
 
 /* "none", "gpu-reset" …; a number where the driver's value has no name; "unknown". */

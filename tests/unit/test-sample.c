@@ -26,13 +26,6 @@ static void test_values_out_of_range_have_no_name(void **state) {
         assert_null(reset_verdict_to_string(_RESET_VERDICT_MAX));
 }
 
-static void test_driver_states_survive_the_way_through_text(void **state) {
-        for (int i = 0; i < _DRIVER_STATE_MAX; i++)
-                assert_int_equal(driver_state_from_string(driver_state_to_string((DriverState) i)), i);
-        assert_int_equal(driver_state_from_string("OK"), _DRIVER_STATE_INVALID);
-        assert_int_equal(driver_state_from_string(""), _DRIVER_STATE_INVALID);
-}
-
 static void test_a_new_sample_knows_nothing(void **state) {
         GpuSample sample;
 
@@ -65,7 +58,6 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_recovery_action_without_a_name_is_its_number),
                 cmocka_unit_test(test_values_out_of_range_have_no_name),
-                cmocka_unit_test(test_driver_states_survive_the_way_through_text),
                 cmocka_unit_test(test_a_new_sample_knows_nothing),
                 cmocka_unit_test(test_a_holder_is_named_with_what_is_known),
         };
