@@ -35,15 +35,15 @@ struct Client {
 DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)
 
 void call_done(Call *call) {
-        sd_bus_slot_unref(call->slot);
-        sd_bus_message_unref(call->reply);
+        (void) sd_bus_slot_unref(call->slot);
+        (void) sd_bus_message_unref(call->reply);
         *call = (Call){};
 }
 
 Client* client_free(Client *client) {
         if (!client)
                 return NULL;
-        sd_bus_close_unref(client->bus);
+        (void) sd_bus_close_unref(client->bus);
         free(client);
         return NULL;
 }

@@ -184,8 +184,8 @@ static void gpu_view_init(GpuView *gpu, const char *path) {
 
 void tray_done(Tray *tray) {
         free(tray->gpus);
-        sd_bus_message_unref(tray->properties);
-        sd_bus_message_unref(tray->objects);
+        (void) sd_bus_message_unref(tray->properties);
+        (void) sd_bus_message_unref(tray->objects);
         *tray = (Tray){};
 }
 

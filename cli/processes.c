@@ -6,7 +6,7 @@
 
 void process_list_done(ProcessList *list) {
         free(list->processes);
-        sd_bus_message_unref(list->reply);
+        (void) sd_bus_message_unref(list->reply);
         *list = (ProcessList){};
 }
 

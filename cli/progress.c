@@ -25,7 +25,7 @@ struct Progress {
 Progress* progress_free(Progress *progress) {
         if (!progress)
                 return NULL;
-        sd_bus_slot_unref(progress->slot);
+        (void) sd_bus_slot_unref(progress->slot);
         for (size_t i = 0; i < progress->n_lines; i++)
                 free(progress->lines[i].path);
         free(progress->lines);

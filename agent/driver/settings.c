@@ -25,7 +25,7 @@ static int settings_read(Settings *settings) {
                 return r;
         }
 
-        config_free(settings->config);
+        (void) config_free(settings->config);
         settings->config = config;
         return 0;
 }
@@ -53,7 +53,7 @@ int settings_new(const char *path, Settings **ret) {
 Settings* settings_free(Settings *settings) {
         if (!settings)
                 return NULL;
-        config_free(settings->config);
+        (void) config_free(settings->config);
         free(settings->path);
         free(settings);
         return NULL;

@@ -102,5 +102,5 @@ pid_t watch_first(const WatchSet *set) {
 
 void watch_done(WatchSet *set) {
         while (set->n > 0)
-                watched_free(set->watched[--set->n]);
+                (void) watched_free(set->watched[--set->n]);
 }
