@@ -123,6 +123,28 @@ static void test_a_peer_that_does_not_read_is_put_out(void **state) {
         assert_int_equal(fixture_descriptors(f), before);
 }
 
+/* Here the signal that is too much comes from a call of its own. */
+static void test_a_peer_that_calls_and_does_not_read_is_put_out_too(void **state) {
+        const Fixture *f = *state;
+        CLEANUP(bus_close_ptr) sd_bus *deaf = NULL;
+        unsigned before = fixture_descriptors(f);
+        int r = 0;
+
+        assert_int_equal(fixture_connect_private(f, 0, &deaf), 0);
+        for (unsigned i = 0; i < 100000 && r >= 0; i++) {
+                CLEANUP(message_unref_ptr) sd_bus_message *msg = NULL;
+
+                assert_true(sd_bus_message_new_method_call(deaf, &msg, NULL, MANAGER, "Reload") >= 0);
+                assert_true(sd_bus_message_set_expect_reply(msg, false) >= 0);
+                r = sd_bus_send(deaf, msg, NULL);
+                if (r >= 0)
+                        r = sd_bus_flush(deaf);
+        }
+
+        wait_until(fixture_descriptors(f) == before);
+        fixture_expect(f->root, MANAGER, "ListGPUs", NULL, "");
+}
+
 static void test_the_private_socket_has_the_same_objects(void **state) {
         const Fixture *f = *state;
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
@@ -365,6 +387,8 @@ int main(void) {
                 cmocka_unit_test_setup(
                                 test_the_private_socket_is_root_s_whatever_its_mode, bus_fixture_calm),
                 cmocka_unit_test_setup(test_a_peer_that_does_not_read_is_put_out, bus_fixture_calm),
+                cmocka_unit_test_setup(
+                                test_a_peer_that_calls_and_does_not_read_is_put_out_too, bus_fixture_calm),
                 cmocka_unit_test_setup(test_the_private_socket_has_the_same_objects, bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes,
