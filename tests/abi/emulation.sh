@@ -223,7 +223,10 @@ fi
 # --- many at once, some of them dying
 gpuagent-emulate heal
 end=$((${EPOCHREALTIME/./} + ${STRESS_SECONDS:-3} * 1000000))
+seed=${STRESS_SEED:-$RANDOM}
+echo "# STRESS_SEED=$seed"
 trouble() {
+        RANDOM=$1
         while [ "${EPOCHREALTIME/./}" -lt $end ]; do
                 case $((RANDOM % 8)) in
                 0) timeout -s KILL 0.0$((RANDOM % 9 + 1)) nvidia-smi -r -i $((RANDOM % 4)) ;;
@@ -237,7 +240,7 @@ trouble() {
                 esac >/dev/null 2>>/run/tray/trouble
         done
 }
-for _ in {1..16}; do trouble & done
+for worker in {1..16}; do trouble $((seed + worker)) & done
 wait
 exits 0 "the tray stands clients that die" nvidia-smi -q
 unlike "and no sanitizer has complained" "$(cat /run/tray/trouble)" "Sanitizer|runtime error"
