@@ -73,8 +73,8 @@ static int output_read(int fd, usec_t deadline_usec, FILE *ret) {
                         return -errno;
                 if (n == 0)
                         return 0;
-                if (n > 0 && total < OUTPUT_MAX) { /* more is dropped; read it is, or the child would block
-                                                    */
+                /* More is dropped; it is read all the same, or the child would block. */
+                if (n > 0 && total < OUTPUT_MAX) {
                         (void) fwrite(part, 1, (size_t) n, ret);
                         total += (size_t) n;
                 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ownership in scopes: a variable marked CLEANUP(f) is released by f(&variable) when it goes out of scope.
- */
+/* Ownership in scopes: f(&variable) releases a variable marked CLEANUP(f) when it goes out of scope. */
 #pragma once
 
 #include <stdio.h>

@@ -8,14 +8,12 @@
 
 #include "agent/base/clock.h"
 
-/* "NVIDIA-style" bus ids are the longest text: "00000000:18:00.0"; UUIDs "GPU-" and 8-4-4-4-12 hex digits.
- */
+/* Room for "GPU-" and 8-4-4-4-12 hex digits, and for "00000000:18:00.0"; a tenant without its NUL. */
 #define GPU_UUID_SIZE   48
 #define GPU_BUS_ID_SIZE 20
 #define TENANT_MAX      128
 
-/* Decimal digits only: no sign, no white space, no leading zeros but "0". 0 · -EINVAL · -ERANGE above max.
- */
+/* Decimal digits only: no sign, no white space, no leading zero but "0". 0 · -EINVAL · -ERANGE above max. */
 int parse_u32(const char *s, uint32_t max, uint32_t *ret);
 int parse_u64(const char *s, uint64_t max, uint64_t *ret);
 
