@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagentd: wiring. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 #include "agent/audit.h"
 #include "agent/base/clock.h"
+#include "agent/base/io.h"
 #include "agent/config/config.h"
 #include "agent/core/manager.h"
 #include "agent/driver/protocol.h"
@@ -46,6 +50,7 @@ typedef struct Arguments {
 
 typedef struct Daemon {
         const Arguments *arguments;
+        int lock; /* of the runtime directory, kept to the end */
         sd_event *event;
         sd_event_source *tick;
         usec_t tick_at_usec; /* what the source is set to */
@@ -78,6 +83,29 @@ static void daemon_done(Daemon *daemon) {
         daemon->tick = sd_event_source_disable_unref(daemon->tick);
         daemon->config = config_free(daemon->config);
         daemon->event = sd_event_unref(daemon->event);
+        fd_close(&daemon->lock);
+}
+
+/* Two agents on one tray would each go by a record of its own, and write it over the other's. */
+static int take_lock(Daemon *daemon) {
+        const char *directory = daemon->arguments->runtime_directory;
+        CLEANUP(fd_close) int fd = -1;
+        char path[PATH_MAX];
+        struct stat st;
+
+        (void) snprintf(path, sizeof path, "%s/lock", directory);
+        fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return log_errno(-errno, "Cannot open %s", path);
+        /* An agent that root starts by hand must not leave a file that keeps the service out. */
+        if (geteuid() == 0 && (stat(directory, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0))
+                return log_errno(-errno, "Cannot give %s its owner", path);
+        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return errno == EWOULDBLOCK ? log_errno(-EBUSY, "Another gpuagentd works in %s", directory)
+                                            : log_errno(-errno, "Cannot lock %s", path);
+
+        daemon->lock = take_fd(&fd);
+        return 0;
 }
 
 static void take_group(Daemon *daemon) {
@@ -255,10 +283,13 @@ static int setup_manager(Daemon *daemon) {
 }
 
 static int run(const Arguments *arguments, Config *config) {
-        CLEANUP(daemon_done) Daemon daemon = { .arguments = arguments, .config = config };
+        CLEANUP(daemon_done) Daemon daemon = { .arguments = arguments, .lock = -1, .config = config };
         char path[PATH_MAX];
         int r;
 
+        r = take_lock(&daemon);
+        if (r < 0)
+                return r;
         r = setup_loop(&daemon);
         if (r < 0)
                 return r;

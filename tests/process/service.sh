@@ -5,11 +5,17 @@
 . "$(dirname "$0")/lib.sh"
 in_tray
 
+second_agent() { timeout 5 "$@" "$(command -v gpuagentd)"; }
 told() { grep -q "$1" /run/tray/gpuagentd.notify-log; }
 configuration=/etc/gpuagent/gpuagentd.yaml.d/60-more.yaml
 
 holds "the agent said when it was ready" told '^READY=1'
 like "its status names the GPUs" "$(grep -h ^STATUS= /run/tray/gpuagentd.notify-log | tail -n 1)" '4 GPUs'
+
+exits 1 "a second agent does not start" second_agent setpriv --reuid=gpuagent --regid=gpuagent --clear-groups
+like "and says why" "$output" "Another gpuagentd works in /run/gpuagent"
+exits 1 "nor does one that root starts" second_agent
+exits 0 "the first has lost nothing by it" env DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nowhere gpuagentctl list
 
 echo 'metrics: {nvlink: false}' >$configuration
 exits 0 "a good configuration is taken" gpuagentctl reload
