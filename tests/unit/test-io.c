@@ -107,13 +107,29 @@ static void test_a_failed_write_leaves_the_old_file_and_nothing_else(void **stat
 
         assert_int_equal(file_write_atomic("file", "old", 3, 0600), 0);
         assert_int_equal(file_write_atomic("absent/file", "new", 3, 0600), -ENOENT);
+        assert_int_equal(mkdir("file.new", 0700), 0);
+        assert_int_equal(file_write_atomic("file", "new", 3, 0600), -EISDIR);
+        assert_int_equal(rmdir("file.new"), 0);
 
-        /* A link in the place of the temporary file is not followed. */
-        assert_int_equal(symlink("elsewhere", "file.new"), 0);
-        assert_int_equal(file_write_atomic("file", "new", 3, 0600), -ELOOP);
-        assert_int_equal(access("elsewhere", F_OK), -1);
         assert_int_equal(file_read(AT_FDCWD, "file", 10, &text, NULL), 0);
         assert_string_equal(text, "old");
+}
+
+static void test_what_was_left_in_the_place_of_the_temporary_file_is_replaced(void **state) {
+        CLEANUP(free_ptr) char *text = NULL;
+        struct stat st;
+
+        assert_int_equal(mkfifo("file.new", 0600), 0);
+        assert_int_equal(file_write_atomic("file", "1", 1, 0600), 0); /* and it does not wait for a reader */
+
+        assert_int_equal(symlink("elsewhere", "file.new"), 0);
+        assert_int_equal(file_write_atomic("file", "2", 1, 0600), 0);
+        assert_int_equal(access("elsewhere", F_OK), -1);
+
+        assert_int_equal(lstat("file", &st), 0);
+        assert_true(S_ISREG(st.st_mode));
+        assert_int_equal(file_read(AT_FDCWD, "file", 10, &text, NULL), 0);
+        assert_string_equal(text, "2");
 }
 
 static void test_a_full_disk_is_told(void **state) {
@@ -144,6 +160,7 @@ int main(void) {
                 cmocka_unit_test(test_a_new_file_has_the_mode_asked_for_whatever_the_umask),
                 cmocka_unit_test(test_a_reader_of_the_old_file_keeps_the_old_text),
                 cmocka_unit_test(test_a_failed_write_leaves_the_old_file_and_nothing_else),
+                cmocka_unit_test(test_what_was_left_in_the_place_of_the_temporary_file_is_replaced),
                 cmocka_unit_test(test_a_full_disk_is_told),
                 cmocka_unit_test(test_a_descriptor_handed_on_is_not_closed),
         };
