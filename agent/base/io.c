@@ -99,8 +99,8 @@ int file_write_atomic(const char *path, const char *text, size_t size, mode_t mo
         if (asprintf(&temporary, "%s.new", path) < 0)
                 return -ENOMEM;
 
-        /* What is there already was left by somebody who did not get to the rename, or is no file: a fifo would
-         * stop us for good. */
+        /* What is there already was left by somebody who did not get to the rename, or is no file: a fifo
+         * would stop us for good. */
         if (unlink(temporary) < 0 && errno != ENOENT)
                 return -errno;
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
