@@ -39,6 +39,7 @@ int bus_api_new(sd_event *event, Manager *manager, const char *node_name, BusApi
 }
 
 static void connection_free(BusConnection *connection) {
+        (void) sd_event_source_disable_unref(connection->first_look);
         (void) sd_bus_slot_unref(connection->watch);
         if (connection->bus) {
                 (void) sd_bus_detach_event(connection->bus);

@@ -34,7 +34,8 @@ typedef struct BusConnection {
         bool dead;    /* disconnected; freed from the event loop */
         void (*on_lost)(void *userdata);
         void *userdata;
-        sd_bus_slot *watch; /* for callers that leave the bus, while there are calls */
+        sd_bus_slot *watch;          /* for callers that leave the bus, while there are calls */
+        sd_event_source *first_look; /* at what a peer sent along with its handshake */
         size_t n_calls;
         struct BusConnection *next;
 } BusConnection;

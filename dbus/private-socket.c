@@ -49,6 +49,25 @@ static int accept_root(int listen_fd, int *ret_fd) {
         return 0;
 }
 
+/* sd-bus waits for its socket, also when calls that came in one piece with the end of the handshake lie in
+ * its buffer already: a peer that asks at once would wait for good. */
+static int on_first_look(sd_event_source *source, void *userdata) {
+        BusConnection *connection = userdata;
+        int r;
+
+        r = sd_bus_process(connection->bus, NULL);
+        if (r < 0)
+                bus_connection_drop(connection);
+        return r <= 0 ? 0 : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_connected(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        BusConnection *connection = userdata;
+
+        return sd_event_add_defer(
+                        connection->api->event, &connection->first_look, on_first_look, connection);
+}
+
 static int serve(PrivateSocket *private_socket, int *fd) {
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
         BusConnection *connection;
@@ -68,9 +87,19 @@ static int serve(PrivateSocket *private_socket, int *fd) {
         if (r >= 0)
                 r = sd_bus_set_trusted(bus, 1); /* accept_root() looked */
         if (r >= 0)
+                r = sd_bus_set_connected_signal(bus, 1);
+        if (r >= 0)
                 r = sd_bus_start(bus);
         if (r >= 0)
                 r = bus_api_add_connection(private_socket->api, &bus, true, NULL, NULL, &connection);
+        if (r < 0)
+                return r;
+
+        r = sd_bus_match_signal(connection->bus, NULL, "org.freedesktop.DBus.Local",
+                        "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Connected",
+                        on_connected, connection);
+        if (r < 0)
+                bus_connection_drop(connection);
         return r;
 }
 

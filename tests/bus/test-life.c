@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "dbus/bus-call.h"
 
@@ -156,6 +159,37 @@ static void test_the_private_socket_has_the_same_objects(void **state) {
         fixture_expect(bus, BUS_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL, "");
         fixture_expect(bus, MANAGER, "Reset", BUS_ERROR_NO_SUCH_GPU, "asa{sv}", 1, "9", 0);
         assert_int_equal(fixture_resets(f), resets + 1);
+}
+
+/* The end of the handshake and two calls in one piece, as other libraries than sd-bus may send them. */
+static void test_calls_that_come_with_the_handshake_are_answered(void **state) {
+#define CALL(serial)                                                                      \
+        "l\1\0\1\0\0\0\0" serial "\0\0\0\x49\0\0\0"                                       \
+        "\1\1o\0\x0e\0\0\0/org/gpuagent1\0\0\2\1s\0\x15\0\0\0org.gpuagent1.Manager\0\0\0" \
+        "\3\1s\0\x08\0\0\0ListGPUs\0\0\0\0\0\0\0\0"
+        static const char hello[] = "\0AUTH EXTERNAL 30\r\n", calls[] = "BEGIN\r\n" CALL("\2") CALL("\3");
+        static const struct timeval patience = { .tv_sec = 5 };
+        const Fixture *f = *state;
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        CLEANUP(fd_close) int fd = -1;
+        char answer[8192];
+        size_t size = 0;
+        ssize_t n = 1;
+
+        assert_true(snprintf(address.sun_path, sizeof address.sun_path, "%s/run/private", f->dir) > 0);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+        assert_int_equal(connect(fd, (const struct sockaddr *) &address, sizeof address), 0);
+        assert_int_equal(send(fd, hello, sizeof hello - 1, 0), sizeof hello - 1);
+        assert_true(recv(fd, answer, sizeof answer, 0) > 0);
+
+        assert_int_equal(send(fd, calls, sizeof calls - 1, 0), sizeof calls - 1);
+        while (n > 0 && !memmem(answer, size, "\5\1u\0\3", 5)) {
+                n = recv(fd, answer + size, sizeof answer - size, 0);
+                size += n > 0 ? (size_t) n : 0;
+        }
+        assert_non_null(memmem(answer, size, "\5\1u\0\2", 5)); /* in reply to the first */
+        assert_non_null(memmem(answer, size, "\5\1u\0\3", 5));
 }
 
 static void test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes(void **state) {
@@ -390,6 +424,8 @@ int main(void) {
                 cmocka_unit_test_setup(
                                 test_a_peer_that_calls_and_does_not_read_is_put_out_too, bus_fixture_calm),
                 cmocka_unit_test_setup(test_the_private_socket_has_the_same_objects, bus_fixture_calm),
+                cmocka_unit_test_setup(
+                                test_calls_that_come_with_the_handshake_are_answered, bus_fixture_calm),
                 cmocka_unit_test_setup(
                                 test_the_name_comes_back_with_the_bus_and_the_private_socket_never_goes,
                                 bus_fixture_calm),
