@@ -103,7 +103,7 @@ int gpu_list_find(const Tray *tray, const char *id, const GpuView **ret, Failure
 
 int gpu_list_complete(char **ids, const Tray *tray, Failure *failure) {
         STRV_FOREACH (id, ids) {
-                const GpuView *gpu;
+                const GpuView *gpu = NULL;
                 char *uuid;
                 int r;
 
