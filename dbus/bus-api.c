@@ -153,6 +153,8 @@ int bus_api_add_connection(BusApi *api, sd_bus **bus, bool trusted, void (*on_lo
 
         r = connection_add_objects(connection);
         if (r >= 0)
+                r = sd_bus_set_close_on_exit(*bus, false); /* it would flush, and that could block */
+        if (r >= 0)
                 r = sd_bus_attach_event(*bus, api->event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return r;

@@ -209,6 +209,10 @@ static int connect_driver(DriverLink *link) {
                 r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local",
                                 "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Disconnected",
                                 on_disconnected, link);
+        /* At the end of the loop sd-bus would flush, which waits for as long as a driver service that is not
+         * there does not authenticate. */
+        if (r >= 0)
+                r = sd_bus_set_close_on_exit(bus, false);
         if (r >= 0)
                 r = sd_bus_attach_event(bus, link->event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)

@@ -270,6 +270,8 @@ static int peer_new(Service *service, int accepted_fd, Peer **ret) {
         if (r >= 0)
                 r = sd_bus_start(peer->bus);
         if (r >= 0)
+                r = sd_bus_set_close_on_exit(peer->bus, false); /* it would flush, and that could block */
+        if (r >= 0)
                 r = sd_bus_attach_event(peer->bus, service->event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return r;
