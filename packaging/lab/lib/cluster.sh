@@ -6,8 +6,9 @@ cluster_states() {
         host_exec sched-control sinfo --noheader --Node --format '%N %T' 2>/dev/null
 }
 
-cluster_is_idle() {
-        [[ $(cluster_states | grep -c ' idle$') == 2 ]]
+# Both trays answer; one that somebody has drained, or that works, is no fault of the lab's.
+cluster_is_up() {
+        [[ $(cluster_states | grep -cvE ' (unknown|down|inval|future)|\*$') == 2 ]]
 }
 
 # A daemon that has given up will not come by waiting.
@@ -22,33 +23,28 @@ cluster_has_failed() {
         return 1
 }
 
-cluster_is_idle_or_failed() {
-        cluster_is_idle || cluster_has_failed
+cluster_is_up_or_failed() {
+        cluster_is_up || cluster_has_failed
 }
 
 cluster_wait() {
-        say "Slurm: waits for both trays to be idle"
-        if ! poll 120 cluster_is_idle_or_failed || ! cluster_is_idle; then
+        say "Slurm: waits for both trays"
+        if ! poll 120 cluster_is_up_or_failed || ! cluster_is_up; then
                 host_complain sched-control
                 host_complain sched-worker1
                 host_complain sched-worker2
                 cluster_states >&2
                 host_exec sched-control sinfo --list-reasons >&2
-                die "not all trays are idle"
+                die "not all trays are up in Slurm"
         fi
+        cluster_states | sed 's/^\([^ ]*\) /\1: is /'
+        host_exec sched-control sinfo --noheader --list-reasons --format='%n: %E'
 }
 
 # When slurmd started, as the controller knows it.
 cluster_slurmd_start() {
         host_exec sched-control scontrol --oneliner show node "$1" 2>/dev/null |
                 grep -o 'SlurmdStartTime=[^ ]*'
-}
-
-# After its own start the controller learns of the trays one by one.
-cluster_is_known() {
-        local states
-
-        states=$(cluster_states) && ! grep -q ' unknown' <<<"$states"
 }
 
 cluster_has_new_slurmd() {
