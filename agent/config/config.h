@@ -77,14 +77,14 @@ typedef struct Config {
                 usec_t busy_grace_usec;
                 int leftovers; /* LeftoverPolicy */
                 usec_t kill_grace_usec;
-                int mig;    /* MigPolicy */
-                int shared; /* SharedPolicy */
+                int mig;                   /* MigPolicy */
+                int shared;                /* SharedPolicy */
                 uint32_t expected_nvlinks; /* 0: any number */
                 char *checks_directory;
                 usec_t check_timeout_usec;
         } handover;
         struct {
-                char **units;  /* a strv of systemd units that hold GPUs and may be stopped for a reset */
+                char **units; /* a strv of systemd units that hold GPUs and may be stopped for a reset */
                 char *command; /* "COMMAND stop" and "COMMAND start" for monitoring that is no unit; "" for none */
         } quiesce;
         struct {
