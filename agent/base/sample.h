@@ -91,6 +91,7 @@ typedef struct GpuSample {
         int32_t recovery_action; /* RecoveryAction */
         bool mig;
         bool persistence;      /* persistence mode */
+        bool checks;           /* the site has checks to be run after a reset (handover.checks-directory) */
         uint32_t n_processes;  /* compute and graphics processes by NVML; UNKNOWN_U32 where it cannot tell */
 
         uint64_t memory_total; /* bytes */

@@ -8,11 +8,13 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/sample.h"
+#include "agent/core/lease.h"
 #include "agent/core/outcome.h"
 
 typedef struct Handover Handover;
 
 #define GPU_REASON_SIZE 512
+#define GPU_TENANT_SIZE 1024
 #define GPU_STEPS_MAX   8
 
 /* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's
@@ -25,7 +27,7 @@ typedef enum GpuState {
         GPU_STATE_UNKNOWN, /* not reset in this boot */
         GPU_STATE_CLEAN,   /* reset and verified in this boot, and no holder seen since */
         GPU_STATE_DIRTY,   /* a tenant had it, a holder was seen, or a reset did not get through */
-        GPU_STATE_IN_USE,  /* held by processes */
+        GPU_STATE_IN_USE,  /* leased, or held by processes */
         GPU_STATE_RESETTING,
         GPU_STATE_QUARANTINED, /* a reset or its check failed; only a later verified reset lifts it */
         GPU_STATE_LOST,        /* gone from the bus or from the driver's list */
@@ -54,7 +56,7 @@ typedef enum GpuChange {
 } GpuChange;
 
 /* One step of a handover and how long it took. The name is a constant string: "probe", "reset", "holders",
- * "grace", "settle". */
+ * "leftovers", "quiesce", "grace", "settle", "checks". */
 typedef struct GpuStep {
         const char *name;
         usec_t duration_usec;
@@ -84,7 +86,8 @@ typedef struct Gpu {
         /* The same without names of processes and users (access.processes: own). */
         char reason_counts[GPU_REASON_SIZE];
         usec_t state_since_realtime_usec;
-        char tenant[TENANT_MAX + 1];      /* the leaseholder, "" without a lease */
+        Lease lease;
+        char tenant[GPU_TENANT_SIZE];     /* the leaseholders as lease_format() has them, "" without a lease */
         char last_tenant[TENANT_MAX + 1]; /* the last one a handover was done for */
 
         GpuHolder *holders; /* as of the last search */

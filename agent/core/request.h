@@ -8,7 +8,8 @@
 typedef enum RequestKind {
         REQUEST_REFRESH,   /* a fresh probe of the tray */
         REQUEST_RESET,     /* the handover */
-        REQUEST_RELEASE,   /* a tenant is done: the handover, unless the site has switched it off */
+        REQUEST_ACQUIRE,   /* book the GPUs for a tenant, all of them or none */
+        REQUEST_RELEASE,   /* a tenant is done: its leases end, and the handover, unless the site has switched it off */
         REQUEST_VERIFY,    /* a fresh look: clean, or not and why */
         REQUEST_PROCESSES, /* who holds the GPUs: afterwards in each GPU's holders */
         _REQUEST_KIND_MAX,
@@ -19,6 +20,9 @@ typedef struct RequestOptions {
         const char *identifier; /* log the outcome under this syslog identifier, or NULL */
         const char *reason;     /* printable, for the log, or NULL */
         usec_t timeout_usec;    /* 0: the manager's own */
+        bool shared;            /* ACQUIRE: other tenants may have the GPU too, where handover.shared counts */
+        bool force;             /* RELEASE: end the leases of others, too */
+        bool checks;            /* VERIFY: run the site's checks on the GPUs that are clean */
 } RequestOptions;
 
 typedef struct RequestItem {
@@ -26,6 +30,14 @@ typedef struct RequestItem {
         bool finished;
         Outcome outcome;
         char *detail; /* "GPU 0 is held by …" for a failure, NULL else */
+
+        /* ACQUIRE: on the way to the booking. */
+        bool waiting;       /* for a handover to end */
+        bool ready;         /* nothing stands against the booking */
+        bool searched;      /* for holders that NVML cannot tell of */
+        bool asked_signs;   /* whether the present leaseholders are alive */
+        bool booked;        /* by this request */
+        unsigned handovers; /* begun for it */
 } RequestItem;
 
 typedef struct Request Request;
@@ -43,26 +55,32 @@ struct Request {
         usec_t started_usec; /* monotonic */
         usec_t finished_usec;
         usec_t deadline_usec;
-        bool skipped; /* a release while handover.reset is off: nothing was reset */
+        bool skipped;   /* handover.reset is off: a release reset nothing, a booking did not ask for clean GPUs */
+        bool observed;  /* mode: observe. It would have failed; `outcome` is OUTCOME_DONE, `message` and the items say why */
+        bool shared, force, checks; /* as in RequestOptions */
+        bool abandoned; /* the caller is gone: a booking that is not made yet is not made */
 
         RequestItem *items;
         size_t n_items;
         size_t n_unfinished;
 
         Outcome outcome; /* the gravest, once finished; set before for what concerns the tray and no GPU */
-        char *message;   /* one line that names each GPU that failed and why; NULL on success */
+        char *message;   /* one line that names each GPU that failed and why; NULL on success unless observed */
 
         RequestDone done; /* NULL: nobody waits */
         void *userdata;
 
         bool needs_probe; /* what it still needs to know of the tray */
         bool needs_holders;
+        bool needs_checks;
+        bool needs_tenants;
         bool riding; /* on the vendor request that is out */
 
         Request *previous, *following; /* in the manager's list, oldest first */
 };
 
-/* The caller is gone: `done` is not called; the work and its log line go on. */
+/* The caller is gone: `done` is not called; the work and its log line go on, but nothing is booked any more: nobody would
+ * know of the lease. */
 void request_abandon(Request *request);
 
 /* For the manager: an unfinished request over the GPUs (borrowed). 0 and *ret · -ENOMEM. */

@@ -23,7 +23,7 @@ typedef struct VendorRequest {
         VendorOperation operation;
         char *const *uuids; /* a strv; an empty one means all GPUs (VENDOR_PROBE only). Borrowed for the call. */
         char *const *tenants; /* LEFTOVERS, CHECKS: of each UUID its tenant ("" for none); TENANTS: whom to look for */
-        usec_t timeout_usec;
+        usec_t timeout_usec; /* for all of it */
 } VendorRequest;
 
 typedef struct VendorReply {
