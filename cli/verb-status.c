@@ -144,6 +144,10 @@ static void print_tray(const Tray *tray) {
         print_line(stdout, "  %-10s gpuagentd %s%s%s", "agent:", tray->version,
                         tray->handover_reset ? "" : ", handover.reset is off",
                         streq(tray->mode, "observe") ? ", it only observes" : "");
+        if (tray->maintenance)
+                print_line(stdout, "  %-10s on%s%s; when that is over: gpuagentctl maintenance off",
+                                "maintenance:", tray->maintenance_reason[0] ? ", " : "",
+                                tray->maintenance_reason);
 }
 
 /* A look for holders costs half a second on a busy node: only where something holds a GPU, and only for
