@@ -112,6 +112,9 @@ Gpu* gpu_free(Gpu *gpu);
 GpuState gpu_state(const Gpu *gpu);
 GpuHealth gpu_health(const Gpu *gpu);
 
+/* A process has it, as far as the last probe or search tells. */
+bool gpu_is_held(const Gpu *gpu);
+
 /* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 
@@ -132,8 +135,24 @@ int gpu_set_missing(Gpu *gpu, usec_t realtime_usec);
  * -ENOMEM. */
 int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
 
+/* Something was seen that only a reset (GPU_STATE_DIRTY) or not even that (GPU_STATE_QUARANTINED) cures. What is worse
+ * already stays. 1: the record changed, the state must be written · 0. */
+int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec);
+
+/* Books it for a tenant, and takes the clean mark away. Returns as lease_add(); at 1 the state must be written. */
+int gpu_book(Gpu *gpu, const char *tenant, bool shared, usec_t realtime_usec);
+
+/* Ends the tenant's lease, if it has one; the state must be written. */
+void gpu_end_lease(Gpu *gpu, const char *tenant, usec_t realtime_usec);
+
+/* Puts another lease in the place of this one, which is freed; *lease is empty afterwards. The state must be written. */
+void gpu_put_lease(Gpu *gpu, Lease *lease, usec_t realtime_usec);
+
 /* Puts the reason of the current state down; printf-like, cut to size. */
 void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
+
+/* The same, and what is said where names of processes and tenants are hidden. */
+void gpu_set_named_reason(Gpu *gpu, const char *counts, const char *format, ...) PRINTF_FORMAT(3, 4);
 
 /* Makes the holders the reason of the state. */
 void gpu_explain_holders(Gpu *gpu);

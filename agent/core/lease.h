@@ -26,6 +26,9 @@ typedef struct Lease {
 
 void lease_done(Lease *lease);
 
+/* 0 and *ret · -ENOMEM. */
+int lease_copy(const Lease *lease, Lease *ret);
+
 /* 1 booked · 0 the tenant has it already · -EBUSY another has it, alone or not to be shared with · -ENOSPC, -ENOMEM. */
 int lease_add(Lease *lease, const char *tenant, bool shared, usec_t realtime_usec);
 

@@ -37,7 +37,11 @@ typedef struct RequestItem {
         bool searched;      /* for holders that NVML cannot tell of */
         bool asked_signs;   /* whether the present leaseholders are alive */
         bool booked;        /* by this request */
+        bool was_clean;     /* before that */
+        usec_t looked_usec; /* when a look for this request came back, 0 before */
         unsigned handovers; /* begun for it */
+
+        Lease former; /* RELEASE: the lease before it, until the end is on file */
 } RequestItem;
 
 typedef struct Request Request;
@@ -94,8 +98,8 @@ void request_finish_item(Request *request, size_t item, Outcome outcome, const c
 /* All of it fails for one reason that is the tray's. */
 void request_fail_whole(Request *request, Outcome outcome, const char *message);
 
-/* Puts the outcome and the message together once nothing is unfinished. 0 · -ENOMEM, and the outcome is set
- * all the same. */
-int request_conclude(Request *request);
+/* Puts the outcome and the message together once nothing is unfinished. `observe`: a booking or release that failed is told
+ * as done. 0 · -ENOMEM, and the outcome is set all the same. */
+int request_conclude(Request *request, bool observe);
 
 DEFINE_CLEANUP(Request, request_free_ptr, request_free)

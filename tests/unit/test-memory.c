@@ -254,13 +254,13 @@ static void test_a_state_without_the_memory_for_all_of_it_is_not_written(void **
         Told told;
 
         assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_DONE);
-        assert_int_equal(state_read(f->state_path, &inventory), 1);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), 1);
         for (size_t i = 0; i < inventory.n; i++)
                 inventory.by_index[i]->record = GPU_STATE_DIRTY;
         for (failing = 1; r < 0; failing++) {
                 allocations = 0;
                 counting = true;
-                r = state_write(f->state_path, &inventory);
+                r = state_write(f->state_path, &inventory, &(StateTray){});
                 counting = false;
                 if (r < 0)
                         assert_int_equal(fixture_file_state(f, 1), GPU_STATE_CLEAN);

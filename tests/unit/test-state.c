@@ -34,7 +34,7 @@ static int parse(const char *text, Inventory *inventory) {
 
         assert_non_null(copy);
         *inventory = (Inventory){};
-        return state_parse(copy, inventory);
+        return state_parse(copy, inventory, &(StateTray){});
 }
 
 static void refused(const char *text) {
@@ -208,7 +208,7 @@ static void test_a_file_with_a_zero_byte_is_refused(void **state) {
         Inventory inventory = {};
 
         put(f, text, sizeof text - 1);
-        assert_int_equal(state_read(f->state_path, &inventory), -EBADMSG);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), -EBADMSG);
         assert_int_equal(inventory.n, 0);
 }
 
@@ -217,9 +217,9 @@ static void test_no_file_and_what_is_no_file_are_told_apart(void **state) {
         Inventory inventory = {};
 
         (void) unlink(f->state_path);
-        assert_int_equal(state_read(f->state_path, &inventory), 0);
-        assert_int_equal(state_read(f->folder, &inventory), -EINVAL);
-        assert_int_equal(state_read("/proc/self/mem/state", &inventory), -ENOTDIR);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), 0);
+        assert_int_equal(state_read(f->folder, &inventory, &(StateTray){}), -EINVAL);
+        assert_int_equal(state_read("/proc/self/mem/state", &inventory, &(StateTray){}), -ENOTDIR);
         assert_int_equal(inventory.n, 0);
 }
 

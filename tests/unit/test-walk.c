@@ -144,7 +144,7 @@ static void change_gpu(void) {
 }
 
 static void change_driver(void) {
-        size_t operation = random_below(VENDOR_HOLDERS + 1);
+        size_t operation = random_below(_VENDOR_OPERATION_MAX);
 
         walk->f->fake.driver_state[operation] =
                         one_in(3) ? (DriverState) (DRIVER_OK + random_below(4)) : DRIVER_OK;
