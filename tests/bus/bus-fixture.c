@@ -237,6 +237,9 @@ int bus_fixture_calm(void **state) {
         fixture_script(f, "");
         fixture_config(f, DEFAULT_CONFIG);
         fixture_expect(f->root, MANAGER, "Reload", NULL, "");
+        fixture_expect(f->root, MANAGER, "SetMaintenance", NULL, "bs", 0, "");
+        fixture_expect(f->root, MANAGER, "Release", NULL, "sasa{sv}", "test/calm", 4, "0", "1", "2", "3", 1,
+                        "force", "b", 1);
         fixture_expect(f->root, MANAGER, "Reset", NULL, "asa{sv}", 0, 0);
         return 0;
 }

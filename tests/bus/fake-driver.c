@@ -321,7 +321,7 @@ static int read_pairs(sd_bus_message *msg, unsigned *gpus, size_t *ret_n, sd_bus
 static int on_pairs(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(msg);
         CLEANUP(free_ptr) unsigned *gpus = NULL;
-        size_t n;
+        size_t n = 0;
         int r;
 
         script_read();
