@@ -41,9 +41,17 @@ static int compare_index(const void *a, const void *b) {
         return (x->sample.index > y->sample.index) - (x->sample.index < y->sample.index);
 }
 
-/* The request's GPUs, or those that failed, by index. Their number, and *ret (to be freed); 0 without
- * memory. */
+static bool all_kept(const Request *request) {
+        for (size_t i = 0; i < request->n_items; i++)
+                if (!request->items[i].kept)
+                        return false;
+        return true;
+}
+
+/* The request's GPUs that its line is about, by index: of a failure those that failed, of a reset those that were reset.
+ * Their number, and *ret (to be freed); 0 without memory. */
 static size_t collect_gpus(const Request *request, bool failed_only, const Gpu ***ret) {
+        bool kept = all_kept(request);
         const Gpu **gpus;
         size_t n = 0;
 
@@ -52,7 +60,8 @@ static size_t collect_gpus(const Request *request, bool failed_only, const Gpu *
         if (!gpus)
                 return 0;
         for (size_t i = 0; i < request->n_items; i++)
-                if (!failed_only || outcome_is_failure(request->items[i].outcome))
+                if (failed_only ? outcome_is_failure(request->items[i].outcome)
+                                : request->items[i].kept == kept)
                         gpus[n++] = request->items[i].gpu;
         qsort(gpus, n, sizeof *gpus, compare_index);
         return n;
@@ -74,6 +83,7 @@ static size_t job_of_tenant(const char *tenant, const char **ret) {
 /* What became of a request, for the journal. */
 typedef enum AuditEnd {
         AUDIT_DONE,
+        AUDIT_KEPT,    /* a release of what others still share */
         AUDIT_SKIPPED, /* handover.reset is off */
         AUDIT_FAILED,
         AUDIT_OBSERVED, /* failed, and the site only observes */
@@ -85,7 +95,9 @@ static AuditEnd request_end(const Request *request) {
                 return AUDIT_FAILED;
         if (request->observed)
                 return AUDIT_OBSERVED;
-        return request->skipped ? AUDIT_SKIPPED : AUDIT_DONE;
+        if (request->skipped)
+                return AUDIT_SKIPPED;
+        return all_kept(request) ? AUDIT_KEPT : AUDIT_DONE;
 }
 
 /* The gravest of its GPUs: of an observed failure the request itself has none. */
@@ -100,12 +112,14 @@ static Outcome request_outcome(const Request *request) {
 static void print_what(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
         static const char *const booking[_AUDIT_END_MAX] = {
                 [AUDIT_DONE] = " booked",
+                [AUDIT_KEPT] = " booked",
                 [AUDIT_SKIPPED] = " booked",
                 [AUDIT_FAILED] = " refused",
                 [AUDIT_OBSERVED] = " booked, but would be refused",
         };
         static const char *const reset[_AUDIT_END_MAX] = {
                 [AUDIT_DONE] = " reset",
+                [AUDIT_KEPT] = " not reset",
                 [AUDIT_SKIPPED] = " not reset",
                 [AUDIT_FAILED] = " failed",
                 [AUDIT_OBSERVED] = " failed",
@@ -137,6 +151,8 @@ static void print_request(FILE *file, const Request *request, const Gpu *const *
                 (void) fprintf(file, ": %s",
                                 request->message ? request->message
                                                  : outcome_to_string(request_outcome(request)));
+        if (end == AUDIT_KEPT)
+                (void) fputs(": others share them still", file);
         if (end == AUDIT_SKIPPED)
                 (void) fputs(": handover.reset is off", file);
         if (end == AUDIT_OBSERVED)
@@ -182,6 +198,7 @@ static const char* request_message_id(const Request *request, AuditEnd end) {
 
         switch (end) {
         case AUDIT_DONE: return booking ? MESSAGE_ID_GPUS_BOOKED : MESSAGE_ID_HANDOVER_DONE;
+        case AUDIT_KEPT:
         case AUDIT_SKIPPED: return booking ? MESSAGE_ID_GPUS_BOOKED : MESSAGE_ID_HANDOVER_OFF;
         case AUDIT_FAILED: return booking ? MESSAGE_ID_BOOKING_REFUSED : MESSAGE_ID_HANDOVER_FAILED;
         case AUDIT_OBSERVED: return MESSAGE_ID_OBSERVED;
@@ -214,8 +231,9 @@ static void on_request_finished(const Request *request, void *userdata) {
                 journal_add(&entry, "GPUAGENT_GPU", gpus[i]->sample.uuid);
         journal_add(&entry, "GPUAGENT_RESULT",
                         failed ? bus_error_short_name(request_outcome(request))
-                                        : end == AUDIT_SKIPPED ? "skipped"
-                                                               : outcome_to_string(request->outcome));
+                                        : end == AUDIT_SKIPPED || end == AUDIT_KEPT
+                                        ? "skipped"
+                                        : outcome_to_string(request->outcome));
         journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
                         (unsigned long) (request->finished_usec - request->started_usec));
         journal_send(&entry);
@@ -313,6 +331,18 @@ static void on_gpu_removed(Gpu *gpu, void *userdata) {
         say_of_gpu(gpu, MESSAGE_ID_GPU_FORGOTTEN, LOG_NOTICE, NULL, "is forgotten", "");
 }
 
+static void on_lease_reclaimed(Gpu *gpu, const char *tenant, void *userdata) {
+        JournalEntry entry;
+
+        journal_begin(&entry, MESSAGE_ID_LEASE_RECLAIMED, LOG_NOTICE, AUDIT_IDENTIFIER);
+        journal_add_format(&entry, "MESSAGE",
+                        "GPU %u was leased to %s, which is gone from this node: the lease ends",
+                        gpu->sample.index, tenant);
+        journal_add(&entry, "GPUAGENT_TENANT", tenant);
+        journal_add(&entry, "GPUAGENT_GPU", gpu->sample.uuid);
+        journal_send(&entry);
+}
+
 static void say_driver_state(Audit *audit) {
         DriverState state = manager_driver_state(audit->manager);
         const char *error = manager_driver_error(audit->manager);
@@ -358,6 +388,7 @@ int audit_new(Manager *manager, Audit **ret) {
                 .on_reset_started = on_reset_started,
                 .on_reset_finished = on_reset_finished,
                 .on_request_finished = on_request_finished,
+                .on_lease_reclaimed = on_lease_reclaimed,
         };
         int r;
 

@@ -102,11 +102,13 @@ static void on_gpu_removed(Gpu *gpu, void *userdata) {
         BusApi *api = userdata;
         char path[BUS_GPU_PATH_SIZE];
 
-        /* sd-bus looks up what the object has, so this comes while it is still found by its path. */
+        /* It is not found any more, so that sd_bus_emit_object_removed() could not tell what it had. */
         bus_gpu_path(gpu, path);
         for (BusConnection *connection = api->connections; connection; connection = connection->next)
                 if (connection_listens(connection))
-                        check_sent(sd_bus_emit_object_removed(connection->bus, path));
+                        check_sent(sd_bus_emit_interfaces_removed(connection->bus, path, BUS_GPU_INTERFACE,
+                                        "org.freedesktop.DBus.Introspectable", "org.freedesktop.DBus.Peer",
+                                        "org.freedesktop.DBus.Properties", NULL));
 }
 
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {

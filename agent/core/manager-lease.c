@@ -92,6 +92,7 @@ static void manager_cancel_bookings(Manager *manager, const Request *release) {
                         continue;
                 for (size_t i = 0; i < release->n_items && !met; i++)
                         met = request_names(request, release->items[i].gpu);
+                request->abandoned |= met;
                 for (size_t i = 0; met && i < request->n_items; i++) {
                         char detail[64 + TENANT_MAX];
 
@@ -138,6 +139,7 @@ static void manager_reclaim(Manager *manager, Gpu *gpu, const char *tenant, Now 
         }
         gpu_end_lease(gpu, tenant, now.realtime_usec);
         manager->state_stale = true;
+        manager_tell(manager, on_lease_reclaimed, gpu, tenant);
 }
 
 static void manager_take_sign(Manager *manager, Gpu *gpu, const TenantSign *sign, Now now) {

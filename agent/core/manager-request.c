@@ -156,7 +156,8 @@ static void request_refuse_leased(Request *request, size_t item) {
 static void request_pass(Request *request, size_t item, usec_t now_usec) {
         const Gpu *gpu = request->items[item].gpu;
 
-        if (gpu->lease.n > 0 && request->kind == REQUEST_RELEASE)
+        request->items[item].kept = gpu->lease.n > 0 && request->kind == REQUEST_RELEASE;
+        if (request->items[item].kept)
                 request_finish_item(request, item, OUTCOME_DONE, NULL);
         else if (gpu->lease.n > 0 && !(request->tenant && lease_find(&gpu->lease, request->tenant)))
                 request_refuse_leased(request, item);
@@ -276,6 +277,16 @@ static int manager_choose_gpus(Manager *manager, RequestKind kind, char *const *
         return 0;
 }
 
+/* A release that is refused tells of a use all the same. */
+static void manager_note_use(Manager *manager, const Request *request) {
+        if (!request->tenant || (request->kind != REQUEST_RELEASE && request->kind != REQUEST_RESET))
+                return;
+        for (size_t i = 0; i < request->n_items; i++)
+                if (request->items[i].gpu->lease.n == 0)
+                        gpu_note_tenant(request->items[i].gpu, request->tenant);
+        manager->state_stale = true;
+}
+
 /* From the refusal at once, by what the tray is, to what the kind of request needs. 0 · -errno with manager_error(). */
 static int manager_take_on(Manager *manager, Request *request, Now now) {
         char message[GPU_REASON_SIZE + 64];
@@ -284,6 +295,7 @@ static int manager_take_on(Manager *manager, Request *request, Now now) {
                 (void) snprintf(message, sizeof message, "The tray is in maintenance%s%s",
                                 manager->tray.maintenance_reason[0] ? ": " : "",
                                 manager->tray.maintenance_reason);
+                manager_note_use(manager, request);
                 request_fail_whole(request, OUTCOME_MAINTENANCE, message);
                 return 0;
         }

@@ -30,6 +30,7 @@ typedef struct ManagerObserver {
         void (*on_reset_finished)(
                         Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
         void (*on_request_finished)(const Request *request, void *userdata);
+        void (*on_lease_reclaimed)(Gpu *gpu, const char *tenant, void *userdata); /* the tenant is gone from this node */
         void *userdata;
 } ManagerObserver;
 

@@ -42,6 +42,7 @@ typedef struct RequestItem {
         unsigned handovers; /* begun for it */
 
         Lease former; /* RELEASE: the lease before it, until the end is on file */
+        bool kept;    /* RELEASE: others share the GPU still, and it was not reset */
 } RequestItem;
 
 typedef struct Request Request;
@@ -62,7 +63,7 @@ struct Request {
         bool skipped;   /* handover.reset is off: a release reset nothing, a booking did not ask for clean GPUs */
         bool observed;  /* mode: observe. It would have failed; `outcome` is OUTCOME_DONE, `message` and the items say why */
         bool shared, force, checks; /* as in RequestOptions */
-        bool abandoned; /* the caller is gone: a booking that is not made yet is not made */
+        bool abandoned; /* the caller is gone, or the tenant: a booking that is not made yet is not made */
 
         RequestItem *items;
         size_t n_items;

@@ -13,7 +13,7 @@
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
 
-/* A request came while handover.reset is false: nothing was reset.
+/* A request came while handover.reset is false, or for GPUs that other tenants share still: nothing was reset.
  * GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
 
@@ -27,6 +27,9 @@
 
 /* A booking or a handover would have failed, and succeeded because mode is observe. As for the failure. */
 #define MESSAGE_ID_OBSERVED "9da49cf8e6dd49e3bf1c7dfe4a5340d0"
+
+/* The tenant of a lease is gone from this node and its end was missed. GPUAGENT_TENANT, GPUAGENT_GPU */
+#define MESSAGE_ID_LEASE_RECLAIMED "c9219239ce3d4a7fac85caa7d47832b1"
 
 /* Maintenance was switched. GPUAGENT_RESULT ("on" or "off") */
 #define MESSAGE_ID_MAINTENANCE "06bf2ec687144cba9d40baafb1c733e9"

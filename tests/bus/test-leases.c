@@ -450,9 +450,15 @@ static void test_with_the_handover_off_nobody_asks_for_clean_gpus(void **state) 
 }
 
 static int note_removal(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        CLEANUP(strv_free_ptr) char **interfaces = NULL;
         bool *removed = userdata;
+        const char *path;
 
-        *removed = true;
+        assert_true(sd_bus_message_read(msg, "o", &path) > 0);
+        assert_string_equal(path, GPU_PATH("3"));
+        assert_true(sd_bus_message_read_strv(msg, &interfaces) >= 0);
+        STRV_FOREACH (interface, interfaces)
+                *removed |= streq(*interface, BUS_GPU_INTERFACE);
         return 0;
 }
 
