@@ -188,7 +188,7 @@ static void test_a_list_of_units_is_read(void **state) {
 static void test_a_list_of_anything_else_is_refused(void **state) {
         static const char *const names[] = { "dcgm", "a/b.service", "../x.service", ".service", "a@.service",
                 "x.scope", "x.slice", "'a b.service'", "-.mount", "\"\"", "'a\tb.service'" };
-        char text[8192] = "quiesce: {units: [", expected[512];
+        char text[8192] = "quiesce: {units: [";
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 char bad[128];
@@ -211,11 +211,9 @@ static void test_a_list_of_anything_else_is_refused(void **state) {
         for (int i = 0; i < 33; i++) {
                 size_t n = strlen(text);
 
-                (void) snprintf(text + n, sizeof text - n, "a%d.service, ", i);
+                (void) snprintf(text + n, sizeof text - n, "a%d.service%s", i, i < 32 ? ", " : "]}\n");
         }
-        strcat(text, "]}\n");
-        (void) snprintf(expected, sizeof expected, "x.yaml:1: quiesce.units names more than 32 units");
-        refuses(text, expected);
+        refuses(text, "x.yaml:1: quiesce.units names more than 32 units");
 }
 
 static void test_a_later_list_takes_the_place_of_an_earlier_one(void **state) {
