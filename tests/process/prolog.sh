@@ -18,7 +18,7 @@ hook() {
 prolog() { hook prolog "$@"; }
 epilog() { hook epilog "$@"; }
 counts() { echo "$(true_resets 0) $(true_resets 1) $(true_resets 2) $(true_resets 3)"; }
-tenants() { gpuagentctl list --json=short | jq -r '[.[].tenant // "-"] | join(" ")'; }
+tenants() { gpuagentctl list --json=short | jq -r '[.[] | .tenant // "-"] | join(" ")'; }
 # The message of the last entry under an identifier.
 audit() { tac /run/tray/journal | awk -v RS= -v id="SYSLOG_IDENTIFIER=$1" 'index($0, id) { print; exit }' | sed -n 's/^MESSAGE=//p'; }
 configure() { echo "$1" >/etc/gpuagent/gpuagentd.yaml.d/60-more.yaml && gpuagentctl reload; }
