@@ -379,9 +379,10 @@ void gpu_end_lease(Gpu *gpu, const char *tenant, usec_t realtime_usec) {
         GpuState before = gpu_state(gpu);
         bool last;
 
-        if (lease_remove(&gpu->lease, tenant, &last) <= 0)
+        if (!lease_find(&gpu->lease, tenant))
                 return;
         (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", tenant);
+        (void) lease_remove(&gpu->lease, gpu->last_tenant, &last); /* `tenant` may be its own name for it */
         gpu_lease_changed(gpu, before, realtime_usec);
 }
 

@@ -14,8 +14,8 @@ static bool has_ended(const Gpu *gpu) {
 /* What leaves the GPU in doubt, and not only as it was. */
 static bool outcome_quarantines(const Handover *handover) {
         switch (handover->outcome) {
-        case OUTCOME_NOT_CLEAN:
         case OUTCOME_NEEDS_REBOOT: return true;
+        case OUTCOME_NOT_CLEAN: /* without a reset it waits for something else than one, and the next look may find it */
         case OUTCOME_RESET_FAILED:
         case OUTCOME_NO_DRIVER:
         case OUTCOME_DRIVER_UNRESPONSIVE:

@@ -75,10 +75,11 @@ static bool manager_poll_is_due(Manager *manager, usec_t now_usec) {
 static void manager_add_own_wants(Manager *manager, usec_t now_usec, Wants *wants) {
         if (manager->tray.maintenance)
                 return;
-        manager->look_for_tenants |= now_usec >= manager->poll_at_usec;
+        if (now_usec >= manager->poll_at_usec)
+                manager->look_for_tenants = manager_has_leases(manager);
         manager->look_around |= manager_poll_is_due(manager, now_usec); /* also when something else goes first */
         wants->all |= manager->look_around;
-        wants->operation[VENDOR_TENANTS] |= manager->look_for_tenants && manager_has_leases(manager);
+        wants->operation[VENDOR_TENANTS] |= manager->look_for_tenants && manager_has_leases(manager); /* still */
         wants->operation[VENDOR_RESUME] = manager->tray.quiesced && manager_has_no_handover(manager) &&
                         now_usec >= manager->resume_at_usec;
 }
@@ -171,6 +172,7 @@ static int manager_begin_quiesce(Manager *manager) {
                 return 0;
         manager->tray.quiesced = true;
         manager->resume_at_usec = 0;
+        manager->resume_tried = false;
         manager->state_stale = true;
         return manager_write_state(manager);
 }

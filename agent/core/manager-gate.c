@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/core/manager-internal.h"
+#include "agent/core/recovery.h"
 #include "agent/core/verify.h"
 
 /* A look is good for the booking this long: with several GPUs, one may wait for the handover of another. */
@@ -105,6 +106,10 @@ static bool gate_waits(const Request *request) {
         return false;
 }
 
+static bool needs_reboot(const Gpu *gpu) {
+        return gpu->probed && recovery_cure(gpu->sample.recovery_action) == CURE_REBOOT;
+}
+
 static void gate_judge(Manager *manager, Request *request, size_t item, Now now) {
         RequestItem *it = request->items + item;
         Gpu *gpu = it->gpu;
@@ -119,7 +124,8 @@ static void gate_judge(Manager *manager, Request *request, size_t item, Now now)
         else if (gpu->handover)
                 gate_await(manager, request, item, now);
         else if (gpu->record == GPU_STATE_QUARANTINED)
-                gate_refuse(request, item, OUTCOME_NOT_CLEAN, "is quarantined: %s", gpu->reason);
+                gate_refuse(request, item, needs_reboot(gpu) ? OUTCOME_NEEDS_REBOOT : OUTCOME_NOT_CLEAN,
+                                "is quarantined: %s", gpu->reason);
         else if (gpu->lease.n > 0)
                 it->ready = true; /* shared with those who use it */
         else if (it->looked_usec == 0)

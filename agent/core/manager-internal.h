@@ -35,7 +35,7 @@ struct Manager {
 
         bool look_for_tenants; /* signs of the leaseholders are due */
         usec_t resume_at_usec; /* not before; what would not start is tried again */
-        bool resume_tried;     /* in this agent's life */
+        bool resume_tried;     /* in this agent's life, and since it was quiesced */
 
         StateTray tray;
         bool state_stale; /* the file does not say what we know */

@@ -94,6 +94,14 @@ static bool gpu_answers_repeat(const Gpu *gpu, const char *tenant, usec_t now_us
                         now_usec - last->monotonic_usec < REPEAT_USEC;
 }
 
+/* The tenant had the GPU, as far as is known, and is done with it. */
+static bool request_ends_tenant(const Request *request, size_t item) {
+        const Lease *former = &request->items[item].former;
+
+        return request->kind == REQUEST_RELEASE && request->tenant &&
+                        (former->n == 0 || lease_find(former, request->tenant));
+}
+
 int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
         Gpu *gpu = request->items[item].gpu;
         Handover **slot = &gpu->handover;
@@ -110,7 +118,7 @@ int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
                         return r;
                 (*slot)->founder = request->number;
         }
-        if (request->kind == REQUEST_RELEASE && request->tenant && streq((*slot)->tenant, request->tenant))
+        if (request_ends_tenant(request, item) && streq((*slot)->tenant, request->tenant))
                 (*slot)->tenant_ended = true;
         return handover_add_waiter(*slot, request, item);
 }
