@@ -84,8 +84,7 @@ GpuState gpu_state(const Gpu *gpu) {
 }
 
 bool gpu_is_held(const Gpu *gpu) {
-        return gpu->n_holders > 0 ||
-                        (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0);
+        return gpu->n_holders > 0 || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0);
 }
 
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
@@ -217,7 +216,8 @@ static void gpu_explain_use(Gpu *gpu) {
 int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec) {
         GpuState before = gpu_state(gpu);
 
-        if (gpu->record == GPU_STATE_QUARANTINED || (gpu->record != GPU_STATE_CLEAN && record == GPU_STATE_DIRTY))
+        if (gpu->record == GPU_STATE_QUARANTINED ||
+                        (gpu->record != GPU_STATE_CLEAN && record == GPU_STATE_DIRTY))
                 return 0;
         gpu->record = record;
         if (gpu_state(gpu) != GPU_STATE_IN_USE)
@@ -236,7 +236,8 @@ static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
         if (cure == CURE_NONE)
                 return 0;
         recovery_explain(gpu->sample.recovery_action, why, sizeof why);
-        return gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why, realtime_usec);
+        return gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why,
+                        realtime_usec);
 }
 
 /* After something about the state changed: the time since when, and a dirty record where a holder was seen.

@@ -87,7 +87,7 @@ typedef struct Gpu {
         char reason_counts[GPU_REASON_SIZE];
         usec_t state_since_realtime_usec;
         Lease lease;
-        char tenant[GPU_TENANT_SIZE];     /* the leaseholders as lease_format() has them, "" without a lease */
+        char tenant[GPU_TENANT_SIZE]; /* the leaseholders as lease_format() has them, "" without a lease */
         char last_tenant[TENANT_MAX + 1]; /* the last one a handover was done for */
 
         GpuHolder *holders; /* as of the last search */
@@ -135,17 +135,19 @@ int gpu_set_missing(Gpu *gpu, usec_t realtime_usec);
  * -ENOMEM. */
 int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
 
-/* Something was seen that only a reset (GPU_STATE_DIRTY) or not even that (GPU_STATE_QUARANTINED) cures. What is worse
- * already stays. 1: the record changed, the state must be written · 0. */
+/* Something was seen that only a reset (GPU_STATE_DIRTY) or not even that (GPU_STATE_QUARANTINED) cures.
+ * What is worse already stays. 1: the record changed, the state must be written · 0. */
 int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec);
 
-/* Books it for a tenant, and takes the clean mark away. Returns as lease_add(); at 1 the state must be written. */
+/* Books it for a tenant, and takes the clean mark away. Returns as lease_add(); at 1 the state must be
+ * written. */
 int gpu_book(Gpu *gpu, const char *tenant, bool shared, usec_t realtime_usec);
 
 /* Ends the tenant's lease, if it has one; the state must be written. */
 void gpu_end_lease(Gpu *gpu, const char *tenant, usec_t realtime_usec);
 
-/* Puts another lease in the place of this one, which is freed; *lease is empty afterwards. The state must be written. */
+/* Puts another lease in the place of this one, which is freed; *lease is empty afterwards. The state must be
+ * written. */
 void gpu_put_lease(Gpu *gpu, Lease *lease, usec_t realtime_usec);
 
 /* Puts the reason of the current state down; printf-like, cut to size. */

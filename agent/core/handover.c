@@ -170,8 +170,8 @@ static void handover_end_without_driver(
                         handover->reset_done_usec > 0 ? "verified after its reset" : "reset", error);
 }
 
-/* The peers' applications have to end before the driver says what is needed: it is asked again for a while. What it wants
- * then is no reset yet, and none is tried. */
+/* The peers' applications have to end before the driver says what is needed: it is asked again for a while.
+ * What it wants then is no reset yet, and none is tried. */
 static void handover_await_action(Handover *handover, usec_t now_usec) {
         char action[GPU_REASON_SIZE / 2];
 
@@ -322,18 +322,19 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
 
 static bool may_end_leftovers(const Handover *handover) {
         return handover->tenant_ended && handover->tenant[0] && !handover->leftovers_ended &&
-                        handover->config->handover.leftovers == LEFTOVERS_KILL && handover->gpu->n_holders > 0;
+                        handover->config->handover.leftovers == LEFTOVERS_KILL &&
+                        handover->gpu->n_holders > 0;
 }
 
 static bool may_quiesce(const Handover *handover) {
-        return !handover->quiesced && (strv_length(handover->config->quiesce.units) > 0 ||
-                                                      handover->config->quiesce.command[0]);
+        return !handover->quiesced &&
+                        (strv_length(handover->config->quiesce.units) > 0 ||
+                                        handover->config->quiesce.command[0]);
 }
 
 /* Held: what can be done about it, and in the end the wait. */
 static void handover_yield(Handover *handover, usec_t now_usec) {
-        usec_t deadline = usec_add(
-                        handover->busy_since_usec, handover->config->handover.busy_grace_usec);
+        usec_t deadline = usec_add(handover->busy_since_usec, handover->config->handover.busy_grace_usec);
 
         if (may_end_leftovers(handover))
                 handover_enter(handover, HANDOVER_LEFTOVERS, now_usec);

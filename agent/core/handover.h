@@ -54,17 +54,18 @@ struct Handover {
 
         usec_t started_usec;
         usec_t phase_since_usec;
-        usec_t busy_since_usec; /* the first refusal as in use, 0 without one */
-        usec_t reset_done_usec; /* the fabric has its time from here on */
-        usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
-        unsigned tries;         /* of the phase that repeats */
+        usec_t busy_since_usec;  /* the first refusal as in use, 0 without one */
+        usec_t reset_done_usec;  /* the fabric has its time from here on */
+        usec_t settled_usec;     /* when the fabric was first seen at rest, 0 before */
+        unsigned tries;          /* of the phase that repeats */
         usec_t waits_since_usec; /* for the driver to name another recovery action, 0 before */
         bool announced;          /* ResetStarted was told */
         bool tenant_ended;       /* what is left of the tenant's processes may be ended */
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
-        bool skipped;  /* left alone on the site's wish, and not clean */
-        uint32_t xid;  /* logged after the reset, of those that need another one; 0: none */
-        bool unsure; /* all is well after the reset; whether a process holds the GPU is for the search to say */
+        bool skipped;                            /* left alone on the site's wish, and not clean */
+        uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
+        /* all is well after the reset; whether a process holds the GPU is for the search to say */
+        bool unsure;
 
         Outcome outcome;
         char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */

@@ -15,7 +15,8 @@ static bool has_ended(const Gpu *gpu) {
 static bool outcome_quarantines(const Handover *handover) {
         switch (handover->outcome) {
         case OUTCOME_NEEDS_REBOOT: return true;
-        case OUTCOME_NOT_CLEAN: /* without a reset it waits for something else than one, and the next look may find it */
+        /* without a reset it waits for something else than one, and the next look may find it */
+        case OUTCOME_NOT_CLEAN:
         case OUTCOME_RESET_FAILED:
         case OUTCOME_NO_DRIVER:
         case OUTCOME_DRIVER_UNRESPONSIVE:
@@ -33,7 +34,8 @@ static bool outcome_quarantines(const Handover *handover) {
         return false;
 }
 
-/* A verified reset. Who has the GPU, or waits for the next reset, may have used it while this one was on its way. */
+/* A verified reset. Who has the GPU, or waits for the next reset, may have used it while this one was on its
+ * way. */
 static void gpu_record_reset(Gpu *gpu) {
         char tenants[GPU_REASON_SIZE / 2];
 
@@ -76,7 +78,8 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
                 gpu_set_reason(gpu, "%s", handover->why);
-        } else if (handover->outcome != OUTCOME_BUSY || !gpu_is_held(gpu)) /* the holders are its reason already */
+        } else if (handover->outcome != OUTCOME_BUSY ||
+                        !gpu_is_held(gpu)) /* the holders are its reason already */
                 gpu_set_reason(gpu, "%s", handover->why);
         else if (gpu->record == GPU_STATE_QUARANTINED) /* and will be gone before that is */
                 gpu_set_reason(gpu, "a reset failed before, and the next was refused: %s", handover->why);
@@ -173,7 +176,10 @@ static void manager_finish_requests(Manager *manager, usec_t now_usec) {
                 Request *following = request->following;
 
                 request->finished_usec = now_usec;
-                (void) request_conclude(request, manager->config->mode == AGENT_MODE_OBSERVE); /* without memory it has its outcome, and no message */
+                (void) request_conclude(request,
+                                manager->config->mode ==
+                                                /* without memory it has its outcome, and no message */
+                                                AGENT_MODE_OBSERVE);
                 manager_tell(manager, on_request_finished, request);
                 if (request->done)
                         request->done(request, request->userdata);

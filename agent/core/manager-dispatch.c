@@ -8,18 +8,18 @@
 #include "agent/base/text.h"
 #include "agent/core/manager-internal.h"
 
-/* What the GPUs and requests want. A handover's look before its reset is kept apart from the others, which come back by
- * themselves. */
+/* What the GPUs and requests want. A handover's look before its reset is kept apart from the others, which
+ * come back by themselves. */
 typedef struct Wants {
         bool operation[_VENDOR_OPERATION_MAX];
         bool first_look;
         bool all; /* a probe has to cover the tray */
 } Wants;
 
-/* What goes out first: the looks before a reset, so that resets that come together go out together; the looks after one
- * come last. */
-static const VendorOperation operation_order[] = { VENDOR_RESET, VENDOR_LEFTOVERS, VENDOR_QUIESCE, VENDOR_HOLDERS,
-        VENDOR_CHECKS, VENDOR_TENANTS, VENDOR_RESUME, VENDOR_PROBE };
+/* What goes out first: the looks before a reset, so that resets that come together go out together; the
+ * looks after one come last. */
+static const VendorOperation operation_order[] = { VENDOR_RESET, VENDOR_LEFTOVERS, VENDOR_QUIESCE,
+        VENDOR_HOLDERS, VENDOR_CHECKS, VENDOR_TENANTS, VENDOR_RESUME, VENDOR_PROBE };
 
 int request_wants(const Request *request, VendorOperation *ret) {
         if (request->needs_probe)
@@ -70,16 +70,18 @@ static bool manager_poll_is_due(Manager *manager, usec_t now_usec) {
         return awake;
 }
 
-/* What nobody asks for and time brings: the poll, signs of the leaseholders, and monitoring that waits to be started
- * again. None of it during maintenance. */
+/* What nobody asks for and time brings: the poll, signs of the leaseholders, and monitoring that waits to be
+ * started again. None of it during maintenance. */
 static void manager_add_own_wants(Manager *manager, usec_t now_usec, Wants *wants) {
         if (manager->tray.maintenance)
                 return;
         if (now_usec >= manager->poll_at_usec)
                 manager->look_for_tenants = manager_has_leases(manager);
-        manager->look_around |= manager_poll_is_due(manager, now_usec); /* also when something else goes first */
+        manager->look_around |=
+                        manager_poll_is_due(manager, now_usec); /* also when something else goes first */
         wants->all |= manager->look_around;
-        wants->operation[VENDOR_TENANTS] |= manager->look_for_tenants && manager_has_leases(manager); /* still */
+        wants->operation[VENDOR_TENANTS] |=
+                        manager->look_for_tenants && manager_has_leases(manager); /* still */
         wants->operation[VENDOR_RESUME] = manager->tray.quiesced && manager_has_no_handover(manager) &&
                         now_usec >= manager->resume_at_usec;
 }
@@ -166,7 +168,8 @@ static int manager_begin_resets(Manager *manager, Now now) {
         return 0;
 }
 
-/* Monitoring is about to be stopped: on file first, so that whoever comes after us starts it again. 0 · -errno. */
+/* Monitoring is about to be stopped: on file first, so that whoever comes after us starts it again. 0 ·
+ * -errno. */
 static int manager_begin_quiesce(Manager *manager) {
         if (manager->tray.quiesced)
                 return 0;
@@ -185,8 +188,8 @@ static int manager_begin(Manager *manager, VendorOperation operation, Now now) {
         case VENDOR_PROBE: manager->probes++; return 0;
         case VENDOR_TENANTS: manager->look_for_tenants = false; return 0;
         case VENDOR_RESUME:
-                manager->resume_at_usec = usec_add(
-                                now.monotonic_usec, manager->config->driver.poll_interval_usec);
+                manager->resume_at_usec =
+                                usec_add(now.monotonic_usec, manager->config->driver.poll_interval_usec);
                 return 0;
         case VENDOR_HOLDERS:
         case VENDOR_LEFTOVERS:
@@ -196,7 +199,8 @@ static int manager_begin(Manager *manager, VendorOperation operation, Now now) {
         return 0;
 }
 
-/* The UUIDs of the GPUs that were asked for, and beside each the tenant of its handover, borrowed. -ENOMEM · 0. */
+/* The UUIDs of the GPUs that were asked for, and beside each the tenant of its handover, borrowed. -ENOMEM ·
+ * 0. */
 static int manager_collect_gpus(const Manager *manager, char ***ret_uuids, char ***ret_tenants) {
         static char nobody[] = "";
         char **uuids, **tenants;
@@ -224,8 +228,8 @@ static int manager_collect_gpus(const Manager *manager, char ***ret_uuids, char 
 }
 
 /* What the operation is about. 1 · 0: it is about nothing · -ENOMEM. */
-static int manager_collect(
-                const Manager *manager, VendorOperation operation, bool all, char ***ret_uuids, char ***ret_tenants) {
+static int manager_collect(const Manager *manager, VendorOperation operation, bool all, char ***ret_uuids,
+                char ***ret_tenants) {
         int r;
 
         if ((operation == VENDOR_PROBE && all) || operation == VENDOR_QUIESCE || operation == VENDOR_RESUME)
@@ -314,4 +318,3 @@ void manager_dispatch(Manager *manager, Now now) {
                 manager_take_reply(manager, &reply, now);
         }
 }
-

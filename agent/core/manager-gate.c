@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Bookings: a GPU is given to a tenant when it is clean on record and a look that was taken for the booking says nothing
- * else. One that is not clean, and that nobody has, gets its handover first. All GPUs of a booking or none. */
+/* Bookings: a GPU is given to a tenant when it is clean on record and a look that was taken for the booking
+ * says nothing else. One that is not clean, and that nobody has, gets its handover first. All GPUs of a
+ * booking or none. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,12 +24,14 @@ int manager_begin_gate(Manager *manager, Request *request) {
         if (request->shared && manager->config->handover.shared == SHARED_REFUSE &&
                         manager->config->mode == AGENT_MODE_ENFORCE)
                 return manager_fail(manager, -ENOTSUP,
-                                "Shared GPUs are not supported here; handover.shared: count lets tenants share");
+                                "Shared GPUs are not supported here; handover.shared: count lets tenants "
+                                "share");
         request->skipped = !manager->config->handover.reset;
         return 0;
 }
 
-PRINTF_FORMAT(4, 5) static void gate_refuse(Request *request, size_t item, Outcome outcome, const char *format, ...) {
+PRINTF_FORMAT(4, 5)
+static void gate_refuse(Request *request, size_t item, Outcome outcome, const char *format, ...) {
         char detail[2 * GPU_REASON_SIZE];
         va_list arguments;
         size_t n;
@@ -65,7 +68,8 @@ static void gate_judge_looked(Manager *manager, Request *request, size_t item, N
         char why[2 * GPU_REASON_SIZE - 64];
 
         if (gpu_state(gpu) == GPU_STATE_LOST)
-                gate_refuse(request, item, OUTCOME_NEEDS_REBOOT, "is lost (%s); reboot the tray", gpu->reason);
+                gate_refuse(request, item, OUTCOME_NEEDS_REBOOT, "is lost (%s); reboot the tray",
+                                gpu->reason);
         else if (gpu->sample.mig && manager->config->handover.mig == MIG_SKIP)
                 it->ready = true;
         else if (gpu->record == GPU_STATE_CLEAN && gpu->sample.n_processes == UNKNOWN_U32 && !it->searched)
@@ -118,7 +122,8 @@ static void gate_judge(Manager *manager, Request *request, size_t item, Now now)
                 return;
         it->ready = false;
         if (request->abandoned)
-                gate_refuse(request, item, OUTCOME_TIMED_OUT, "was not booked: nobody waits for it any more");
+                gate_refuse(request, item, OUTCOME_TIMED_OUT,
+                                "was not booked: nobody waits for it any more");
         else if (gate_judge_lease(manager, request, item) > 0)
                 return;
         else if (gpu->handover)
@@ -131,7 +136,8 @@ static void gate_judge(Manager *manager, Request *request, size_t item, Now now)
         else if (it->looked_usec == 0)
                 request->needs_probe = true;
         else if (usec_add(it->looked_usec, FRESH_USEC) < now.monotonic_usec)
-                request->needs_probe |= !gate_waits(request); /* else it would be stale again at the end of that */
+                request->needs_probe |=
+                                !gate_waits(request); /* else it would be stale again at the end of that */
         else
                 gate_judge_looked(manager, request, item, now);
 }
@@ -188,15 +194,16 @@ static int gate_book(Manager *manager, Request *request, Now now) {
         return r;
 }
 
-/* Through: with all of it booked, or with none. Where the site only observes, what can be booked is, so that the release
- * finds it. */
+/* Through: with all of it booked, or with none. Where the site only observes, what can be booked is, so that
+ * the release finds it. */
 static void gate_end(Manager *manager, Request *request, bool failed, Now now) {
         int r = 0;
 
         request_withdraw(request);
         request->needs_probe = request->needs_holders = request->needs_tenants = false;
-        if (!failed || (manager->config->mode == AGENT_MODE_OBSERVE && !request->abandoned &&
-                                       !manager->tray.maintenance))
+        if (!failed ||
+                        (manager->config->mode == AGENT_MODE_OBSERVE && !request->abandoned &&
+                                        !manager->tray.maintenance))
                 r = gate_book(manager, request, now);
         if (r < 0 && !failed)
                 request_fail_whole(request, OUTCOME_NOT_CLEAN, manager->error);

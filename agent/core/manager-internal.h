@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The manager's own structure, shared by its files: manager.c (what others see), manager-request.c (what is
- * asked), manager-lease.c (who has what), manager-gate.c (bookings), manager-dispatch.c (to the vendor), manager-reply.c
- * (and back) and manager-commit.c (how it ends). */
+ * asked), manager-lease.c (who has what), manager-gate.c (bookings), manager-dispatch.c (to the vendor),
+ * manager-reply.c (and back) and manager-commit.c (how it ends). */
 #pragma once
 
 #include "agent/core/handover.h"
@@ -93,8 +93,8 @@ void manager_reply_tenants(Manager *manager, const VendorReply *reply, Now now);
 /* Whether the leases let a release pass. 0 · -EPERM with manager_error(). */
 int manager_check_release(Manager *manager, const Request *request);
 
-/* Ends the tenant's leases on the GPUs of a release, and the bookings of them that it waits for. 0 · -ENOMEM with
- * manager_error(), and none has ended. */
+/* Ends the tenant's leases on the GPUs of a release, and the bookings of them that it waits for. 0 · -ENOMEM
+ * with manager_error(), and none has ended. */
 int manager_end_leases(Manager *manager, Request *request, Now now);
 
 /* The end of the leases could not be written: they are as they were. */
@@ -120,5 +120,6 @@ void manager_take_reply(Manager *manager, VendorReply *reply, Now now);
 /* Ends the requests past their deadline. */
 void manager_expire_requests(Manager *manager, Now now);
 
-/* What a vendor reply means to the requests that rode on it; bookings are judged by manager_serve_gates(). */
+/* What a vendor reply means to the requests that rode on it; bookings are judged by manager_serve_gates().
+ * */
 void manager_serve_requests(Manager *manager, const VendorReply *reply, Now now);

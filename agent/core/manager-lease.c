@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has what: how leases end, by a release or because their tenant is gone; and what is said of the tray as such:
- * maintenance, and GPUs that will not come back. */
+/* Who has what: how leases end, by a release or because their tenant is gone; and what is said of the tray
+ * as such: maintenance, and GPUs that will not come back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,8 +77,8 @@ int manager_check_release(Manager *manager, const Request *request) {
                 if (gpu->lease.n == 0 || request->force ||
                                 (request->tenant && lease_find(&gpu->lease, request->tenant)))
                         continue;
-                return manager_fail(manager, -EPERM, "GPU %u is leased to %s%s%s", gpu->sample.index, gpu->tenant,
-                                request->tenant ? ", not to " : "", request->tenant ?: "");
+                return manager_fail(manager, -EPERM, "GPU %u is leased to %s%s%s", gpu->sample.index,
+                                gpu->tenant, request->tenant ? ", not to " : "", request->tenant ?: "");
         }
         return 0;
 }
@@ -88,7 +88,8 @@ static void manager_cancel_bookings(Manager *manager, const Request *release) {
         for (Request *request = manager->first; request; request = request->following) {
                 bool met = false;
 
-                if (request->kind != REQUEST_ACQUIRE || !release->tenant || !streq(request->tenant, release->tenant))
+                if (request->kind != REQUEST_ACQUIRE || !release->tenant ||
+                                !streq(request->tenant, release->tenant))
                         continue;
                 for (size_t i = 0; i < release->n_items && !met; i++)
                         met = request_names(request, release->items[i].gpu);
@@ -96,7 +97,8 @@ static void manager_cancel_bookings(Manager *manager, const Request *release) {
                 for (size_t i = 0; met && i < request->n_items; i++) {
                         char detail[64 + TENANT_MAX];
 
-                        (void) snprintf(detail, sizeof detail, "GPU %u was released by %s before it was booked",
+                        (void) snprintf(detail, sizeof detail,
+                                        "GPU %u was released by %s before it was booked",
                                         request->items[i].gpu->sample.index, request->tenant);
                         request_finish_item(request, i, OUTCOME_TIMED_OUT, detail);
                 }
@@ -126,8 +128,8 @@ void manager_restore_leases(Request *request, Now now) {
                         gpu_put_lease(request->items[i].gpu, &request->items[i].former, now.realtime_usec);
 }
 
-/* The tenant is gone: its lease ends, and with the last one the handover begins. Without memory the lease stays, and the
- * next look ends it. */
+/* The tenant is gone: its lease ends, and with the last one the handover begins. Without memory the lease
+ * stays, and the next look ends it. */
 static void manager_reclaim(Manager *manager, Gpu *gpu, const char *tenant, Now now) {
         Handover **slot = gpu->handover && handover_has_begun(gpu->handover) ? &gpu->next : &gpu->handover;
 
@@ -139,6 +141,7 @@ static void manager_reclaim(Manager *manager, Gpu *gpu, const char *tenant, Now 
         }
         gpu_end_lease(gpu, tenant, now.realtime_usec);
         manager->state_stale = true;
+        (void) manager_write_state(manager); /* the commit tries again; without a file nothing is clean */
         manager_tell(manager, on_lease_reclaimed, gpu, tenant);
 }
 
@@ -199,7 +202,8 @@ int manager_forget(Manager *manager, const char *id, Now now) {
         if (r < 0)
                 return r;
         if (gpu->present)
-                return manager_fail(manager, -EBUSY, "GPU %u is there, and cannot be forgotten", gpu->sample.index);
+                return manager_fail(manager, -EBUSY, "GPU %u is there, and cannot be forgotten",
+                                gpu->sample.index);
         if (!gpu->probed)
                 return manager_fail(manager, -EBUSY, "GPU %u was not looked for yet; try again in a moment",
                                 gpu->sample.index);

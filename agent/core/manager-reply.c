@@ -152,8 +152,9 @@ static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, 
 
 /* Without memory to note them in, the holders are not known, whatever the driver said. */
 static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now) {
-        void (*take)(Handover *, DriverState, const char *, usec_t) =
-                        reply->operation == VENDOR_LEFTOVERS ? handover_take_leftovers : handover_take_holders;
+        void (*take)(Handover *, DriverState, const char *, usec_t) = reply->operation == VENDOR_LEFTOVERS
+                        ? handover_take_leftovers
+                        : handover_take_holders;
         CLEANUP(free_ptr) GpuHolder *holders = NULL;
 
         if (reply->driver_state == DRIVER_OK) {
@@ -202,7 +203,8 @@ void manager_set_driver(Manager *manager, DriverState state, const char *error) 
         manager->changes |= MANAGER_CHANGE_DRIVER;
 }
 
-/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without it. */
+/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without it.
+ * */
 static bool tells_driver_state(VendorOperation operation) {
         return operation == VENDOR_PROBE || operation == VENDOR_RESET || operation == VENDOR_HOLDERS ||
                         operation == VENDOR_LEFTOVERS;

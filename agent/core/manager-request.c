@@ -210,7 +210,8 @@ static void manager_skip_release(Manager *manager, Request *request) {
         (void) manager_write_state(manager);
 }
 
-/* Its leases end, on file first; where that cannot be written they have not ended. 0 · -errno with manager_error(). */
+/* Its leases end, on file first; where that cannot be written they have not ended. 0 · -errno with
+ * manager_error(). */
 static int manager_begin_release(Manager *manager, Request *request, Now now) {
         int r;
 
@@ -264,8 +265,8 @@ static bool manager_is_waiting(const Manager *manager, uint64_t number) {
 }
 
 /* The GPUs that a request of this kind is about. 0 · -EINVAL, -ENOENT, -ENOMEM with manager_error(). */
-static int manager_choose_gpus(Manager *manager, RequestKind kind, char *const *ids, const char *tenant, Gpu ***ret,
-                size_t *ret_n) {
+static int manager_choose_gpus(Manager *manager, RequestKind kind, char *const *ids, const char *tenant,
+                Gpu ***ret, size_t *ret_n) {
         CLEANUP(free_ptr) Gpu **gpus = NULL;
 
         if (kind == REQUEST_REFRESH)
@@ -295,7 +296,8 @@ static void manager_note_use(Manager *manager, const Request *request) {
         manager->state_stale = true;
 }
 
-/* From the refusal at once, by what the tray is, to what the kind of request needs. 0 · -errno with manager_error(). */
+/* From the refusal at once, by what the tray is, to what the kind of request needs. 0 · -errno with
+ * manager_error(). */
 static int manager_take_on(Manager *manager, Request *request, Now now) {
         char message[GPU_REASON_SIZE + 64];
 
@@ -392,8 +394,8 @@ static void request_judge_checks(Request *request, const VendorReply *reply) {
                         if (reply->resets[i].verdict == RESET_DONE ||
                                         !streq(reply->resets[i].uuid, gpu->sample.uuid))
                                 continue;
-                        (void) snprintf(detail, sizeof detail, "GPU %u failed a check: %s", gpu->sample.index,
-                                        reply->resets[i].detail);
+                        (void) snprintf(detail, sizeof detail, "GPU %u failed a check: %s",
+                                        gpu->sample.index, reply->resets[i].detail);
                         request_finish_item(request, j, OUTCOME_NOT_CLEAN, detail);
                 }
 }
@@ -462,9 +464,10 @@ void manager_expire_requests(Manager *manager, Now now) {
                         char detail[GPU_REASON_SIZE + 64];
 
                         (void) snprintf(detail, sizeof detail, "GPU %u was not %s within %.1f s%s: %s%s%s",
-                                        gpu->sample.index, books ? "booked" : "done", (double) waited / (double) USEC_PER_SEC,
-                                        books ? "" : " and goes on", gpu_state_to_string(gpu_state(gpu)),
-                                        gpu->reason[0] ? ", " : "", gpu->reason);
+                                        gpu->sample.index, books ? "booked" : "done",
+                                        (double) waited / (double) USEC_PER_SEC, books ? "" : " and goes on",
+                                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "",
+                                        gpu->reason);
                         request_finish_item(request, i, OUTCOME_TIMED_OUT, detail);
                 }
         }

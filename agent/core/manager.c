@@ -96,7 +96,8 @@ bool manager_has_no_handover(const Manager *manager) {
         return true;
 }
 
-/* What was stopped for a handover is started again, or was tried to, before an agent goes; the next one tries on. */
+/* What was stopped for a handover is started again, or was tried to, before an agent goes; the next one
+ * tries on. */
 bool manager_is_idle(const Manager *manager) {
         return manager_has_no_handover(manager) &&
                         (!manager->tray.quiesced || manager->resume_tried || manager->tray.maintenance);
@@ -190,7 +191,7 @@ static void gpu_take_xid(Gpu *gpu, uint32_t xid, usec_t realtime_usec, bool *sta
                 return;
         xid_explain(xid, why, sizeof why);
         *state_stale |= gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why,
-                                         realtime_usec) > 0;
+                                        realtime_usec) > 0;
         if (gpu->handover)
                 handover_note_xid(gpu->handover, xid);
 }

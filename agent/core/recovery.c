@@ -15,7 +15,8 @@ static const char *const cure_table[_CURE_MAX] = {
         [CURE_IMEX] = ", which a GPU reset cannot replace; restart nvidia-imex on the domain's trays",
 };
 
-/* open-gpu-kernel-modules 595, _gpuRefreshRecoveryActionInLock(), and the driver 615 documentation for the last two. */
+/* open-gpu-kernel-modules 595, _gpuRefreshRecoveryActionInLock(), and the driver 615 documentation for the
+ * last two. */
 static const Cure action_table[_RECOVERY_ACTION_MAX] = {
         [RECOVERY_NONE] = CURE_NONE,
         [RECOVERY_GPU_RESET] = CURE_RESET,
@@ -27,8 +28,8 @@ static const Cure action_table[_RECOVERY_ACTION_MAX] = {
         [RECOVERY_SYSTEM_REBOOT] = CURE_REBOOT,
 };
 
-/* Of the others 151 is a virtual machine's restart; what the last of these ask for is in their text, and the recovery action
- * says it, too. */
+/* Of the others 151 is a virtual machine's restart; what the last of these ask for is in their text, and the
+ * recovery action says it, too. */
 static const uint32_t reset_xids[] = { 46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158 };
 static const uint32_t reboot_xids[] = { 79 };
 static const uint32_t told_xids[] = { 48, 74, 144, 145, 146, 147, 148, 149, 150, 154 };

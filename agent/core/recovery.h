@@ -15,16 +15,16 @@ typedef enum Cure {
         _CURE_MAX,
 } Cure;
 
-/* What a RecoveryAction asks for. CURE_NONE for an unknown one and for one that a later driver brings: it keeps a GPU from
- * being clean, and whether the reset cured it shows afterwards. */
+/* What a RecoveryAction asks for. CURE_NONE for an unknown one and for one that a later driver brings: it
+ * keeps a GPU from being clean, and whether the reset cured it shows afterwards. */
 Cure recovery_cure(int32_t action);
 
-/* "needs the recovery action node-reboot, which a GPU reset cannot replace; reboot the tray", "needs the recovery action
- * 9". To be put after "GPU 0 ". */
+/* "needs the recovery action node-reboot, which a GPU reset cannot replace; reboot the tray", "needs the
+ * recovery action 9". To be put after "GPU 0 ". */
 void recovery_explain(int32_t action, char *ret, size_t size);
 
-/* What an Xid asks for, CURE_NONE for the many that are the application's, or only for the log (NVIDIA's Xid catalogue as of
- * driver 580). */
+/* What an Xid asks for, CURE_NONE for the many that are the application's, or only for the log (NVIDIA's Xid
+ * catalogue as of driver 580). */
 Cure xid_cure(uint32_t xid);
 
 /* Whether the driver may have changed its mind about a GPU that logged this: worth a look at once. */

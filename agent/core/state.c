@@ -10,8 +10,9 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
-/* "gpuagent-state 1", lines "key value" about the tray, then for each GPU a line "gpu UUID" and lines "key value", one
- * "lease" a tenant, then "end". Texts come from the vendor side or the core and are printable; they end with their line. */
+/* "gpuagent-state 1", lines "key value" about the tray, then for each GPU a line "gpu UUID" and lines "key
+ * value", one "lease" a tenant, then "end". Texts come from the vendor side or the core and are printable;
+ * they end with their line. */
 #define HEADER "gpuagent-state 1"
 
 /* What the next agent has to say about the record: not what is going on now, but that it was. */

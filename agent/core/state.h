@@ -19,9 +19,9 @@ typedef struct StateTray {
 /* 0 · -errno, and the file is as it was. */
 int state_write(const char *path, const Inventory *inventory, const StateTray *tray);
 
-/* Adds the GPUs of the file, by their identity, record and leases, to an empty inventory, and fills the tray's part.
- * 1: done · 0: there is no file · -EBADMSG torn or foreign, -errno not readable, -ENOMEM: nothing was
- * added, and the tray's part is empty. */
+/* Adds the GPUs of the file, by their identity, record and leases, to an empty inventory, and fills the
+ * tray's part. 1: done · 0: there is no file · -EBADMSG torn or foreign, -errno not readable, -ENOMEM:
+ * nothing was added, and the tray's part is empty. */
 int state_read(const char *path, Inventory *inventory, StateTray *ret_tray);
 
 /* The same from text; `text` is changed. For state_read() and the fuzzer. 1 · -EBADMSG · -ENOMEM. */

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         r = state_parse(text, &inventory, &tray);
         assert(r >= 0 || inventory.n == 0); /* all of it or nothing */
         for (size_t i = 0; i < inventory.n; i++)
-                assert(inventory_by_uuid(&inventory, inventory.by_index[i]->sample.uuid) == inventory.by_index[i]);
+                assert(inventory_by_uuid(&inventory, inventory.by_index[i]->sample.uuid) ==
+                                inventory.by_index[i]);
         return 0;
 }

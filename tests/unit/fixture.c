@@ -270,7 +270,8 @@ static void fake_answer_done(FakeAnswer *answer) {
 
 void fixture_answer(Fixture *fixture) {
         Fake *fake = &fixture->fake;
-        CLEANUP(fake_answer_done) FakeAnswer answer = {
+        CLEANUP(fake_answer_done)
+        FakeAnswer answer = {
                 .samples = calloc(fake->n + 1, sizeof *answer.samples),
                 .resets = calloc(fake->n + 1, sizeof *answer.resets),
                 .holders = calloc(fake->n * FAKE_HOLDERS_MAX + 1, sizeof *answer.holders),
@@ -372,7 +373,8 @@ int fixture_request(
         return fixture_request_full(fixture, kind, ids, &options, ret_told, NULL);
 }
 
-static Outcome fixture_run(Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told) {
+static Outcome fixture_run(
+                Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told) {
         assert_int_equal(fixture_request(fixture, kind, ids, tenant, ret_told), 0);
         fixture_run_until_told(fixture, ret_told);
         return ret_told->outcome;
@@ -422,6 +424,10 @@ static void on_manager_changed(uint32_t changes, void *userdata) {
                 note(fixture, "driver %s", driver_state_to_string(manager_driver_state(fixture->manager)));
 }
 
+static void on_lease_reclaimed(Gpu *gpu, const char *tenant, void *userdata) {
+        note(userdata, "reclaimed %u %s", gpu->sample.index, tenant);
+}
+
 static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
         note(userdata, "started %u %s", gpu->sample.index, tenant);
 }
@@ -452,6 +458,7 @@ static void fixture_start_manager(Fixture *fixture) {
                 .on_gpu_removed = on_gpu_removed,
                 .on_gpu_changed = on_gpu_changed,
                 .on_manager_changed = on_manager_changed,
+                .on_lease_reclaimed = on_lease_reclaimed,
                 .on_reset_started = on_reset_started,
                 .on_reset_finished = on_reset_finished,
                 .on_request_finished = on_request_finished,

@@ -29,7 +29,7 @@ typedef struct FakeGpu {
         bool monitored[FAKE_HOLDERS_MAX]; /* that holder goes away with VENDOR_QUIESCE */
         size_t n_holders;
         const char *check_failure; /* NULL: the checks pass */
-        unsigned resets; /* those that got through */
+        unsigned resets;           /* those that got through */
 } FakeGpu;
 
 typedef struct Fixture Fixture;
@@ -49,7 +49,8 @@ typedef struct Fake {
         char **tenants;
         const char *quiesce_failure, *resume_failure; /* NULL: it works */
         bool quiesced;
-        const char *alive, *gone; /* a tenant with signs of life, and one without; of others nothing is known */
+        const char *alive,
+                        *gone; /* a tenant with signs of life, and one without; of others nothing is known */
         unsigned started[_VENDOR_OPERATION_MAX]; /* how many of each operation went out */
         unsigned asked[_VENDOR_OPERATION_MAX];   /* how many GPUs the last one was about; 0: all */
 } Fake;

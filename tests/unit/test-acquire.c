@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bookings: only what was reset and verified since its last tenant is given away, to one tenant, all of it or nothing. */
+/* Bookings: only what was reset and verified since its last tenant is given away, to one tenant, all of it
+ * or nothing. */
 #include "tests/unit/fixture.h"
 
 #include <errno.h>
@@ -59,7 +60,10 @@ static void test_a_clean_record_is_not_enough(void **state) {
                 assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);
                 switch (i) {
                 case 0: gpu->sample.recovery_action = RECOVERY_GPU_RESET; break;
-                case 1: gpu->sample.clique_id = 9; gpu->sample.partition = 1; break;
+                case 1:
+                        gpu->sample.clique_id = 9;
+                        gpu->sample.partition = 1;
+                        break;
                 case 2: gpu->sample.reset_required = true; break;
                 case 3: fake_hold(&f->fake, 0, "python", 1860, true); break;
                 }
@@ -159,7 +163,8 @@ static void test_a_foreign_process_refuses_the_booking_by_name(void **state) {
 
         fake_hold(&f->fake, 1, "python", 1860, false);
         assert_int_equal(fixture_acquire(f, "0 1", "slurm/1.0", &told), OUTCOME_BUSY);
-        assert_string_equal(told.message, "GPU 1 is held by python (pid 1860, user joe, unit session-3.scope)");
+        assert_string_equal(
+                        told.message, "GPU 1 is held by python (pid 1860, user joe, unit session-3.scope)");
         assert_free(f, 0);
         assert_free(f, 1);
         assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN); /* its reset was not in vain */
@@ -476,7 +481,8 @@ int main(void) {
                 cmocka_unit_test(test_where_the_site_observes_a_refusal_is_told_and_the_gpu_booked),
                 cmocka_unit_test(test_where_the_site_observes_a_good_booking_is_an_ordinary_one),
                 cmocka_unit_test(test_a_gpu_in_mig_mode_is_refused_or_left_alone),
-                cmocka_unit_test(test_an_agent_that_dies_at_any_step_of_a_booking_gave_nothing_away_unwritten),
+                cmocka_unit_test(
+                                test_an_agent_that_dies_at_any_step_of_a_booking_gave_nothing_away_unwritten),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

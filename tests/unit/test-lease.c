@@ -90,7 +90,8 @@ static int parse(const char *lease, const char *record, char *ret_tenant) {
         StateTray tray;
         int r;
 
-        (void) snprintf(text, sizeof text, "gpuagent-state 1\ngpu GPU-5ef0a1b2-0000-4000-8000-000000000000\nstate %s\n%send\n",
+        (void) snprintf(text, sizeof text,
+                        "gpuagent-state 1\ngpu GPU-5ef0a1b2-0000-4000-8000-000000000000\nstate %s\n%send\n",
                         record, lease);
         r = state_parse(text, &inventory, &tray);
         if (r > 0)
@@ -123,7 +124,9 @@ static void test_a_damaged_lease_makes_the_whole_file_nothing(void **state) {
         assert_int_equal(parse("lease sole unseen 1 slurm/1.0\n", "clean", tenant), -EBADMSG);
         assert_int_equal(parse("lease sole unseen 1 slurm/1.0\n", "dirty", tenant), 1);
         assert_string_equal(tenant, "slurm/1.0");
-        assert_int_equal(parse("lease shared alive 1 slurm/1.0\nlease shared unseen 1 pod/a\n", "dirty", tenant), 1);
+        assert_int_equal(parse("lease shared alive 1 slurm/1.0\nlease shared unseen 1 pod/a\n", "dirty",
+                                         tenant),
+                        1);
         assert_string_equal(tenant, "slurm/1.0, pod/a");
 }
 
