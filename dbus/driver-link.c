@@ -311,18 +311,21 @@ static int arm(DriverLink *link, const VendorRequest *request) {
 }
 
 static int link_start(const VendorRequest *request, void *userdata) {
+        VendorRequest bounded = *request;
         DriverLink *link = userdata;
         int r;
 
         if (link->out)
                 return -EBUSY;
-        r = arm(link, request);
+        if (bounded.timeout_usec > PROTOCOL_TIMEOUT_MAX_USEC)
+                bounded.timeout_usec = PROTOCOL_TIMEOUT_MAX_USEC; /* more is refused */
+        r = arm(link, &bounded);
         if (r < 0)
                 return r;
         link->operation = request->operation;
         link->all = !request->uuids || !request->uuids[0];
 
-        r = send_request(link, request);
+        r = send_request(link, &bounded);
         if (r < 0) {
                 disconnect(link);
                 (void) snprintf(link->error, sizeof link->error, "gpuagent-driver cannot be reached: %s",
