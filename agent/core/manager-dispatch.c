@@ -242,6 +242,9 @@ static int manager_collect(const Manager *manager, VendorOperation operation, bo
         return r < 0 ? r : **ret_uuids != NULL; /* an empty list would mean all of them */
 }
 
+/* How many checks a site may have that each take all of their time. */
+#define CHECKS_OF_A_GPU 16U
+
 static usec_t manager_vendor_timeout(const Manager *manager, VendorOperation operation, char *const *uuids) {
         const Config *config = manager->config;
 
@@ -250,7 +253,10 @@ static usec_t manager_vendor_timeout(const Manager *manager, VendorOperation ope
         /* TERM, the grace, KILL, and a search before and after */
         case VENDOR_LEFTOVERS:
                 return usec_add(config->handover.kill_grace_usec, 2 * config->driver.probe_timeout_usec);
-        case VENDOR_CHECKS: return (strv_length(uuids) + 1) * config->handover.check_timeout_usec;
+        /* Each check has its own time. This is the end of all of them, which comes only where the driver hangs. */
+        case VENDOR_CHECKS:
+                return usec_add(config->driver.probe_timeout_usec,
+                                strv_length(uuids) * CHECKS_OF_A_GPU * config->handover.check_timeout_usec);
         case VENDOR_PROBE:
         case VENDOR_HOLDERS:
         case VENDOR_QUIESCE:
