@@ -63,6 +63,7 @@ struct Handover {
         bool tenant_ended;       /* what is left of the tenant's processes may be ended */
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
         bool skipped;                            /* left alone on the site's wish, and not clean */
+        bool used;    /* somebody had the GPU while this was on its way: it will not be clean */
         uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
         /* all is well after the reset; whether a process holds the GPU is for the search to say */
         bool unsure;

@@ -39,12 +39,15 @@ static bool outcome_quarantines(const Handover *handover) {
 static void gpu_record_reset(Gpu *gpu) {
         char tenants[GPU_REASON_SIZE / 2];
 
-        gpu->record = gpu->next || gpu->lease.n > 0 ? GPU_STATE_DIRTY : GPU_STATE_CLEAN;
+        gpu->record = gpu->next || gpu->lease.n > 0 || gpu->handover->used ? GPU_STATE_DIRTY
+                                                                           : GPU_STATE_CLEAN;
         if (gpu->lease.n > 0) {
                 lease_format(&gpu->lease, tenants, sizeof tenants);
                 gpu_set_named_reason(gpu, "leased to a tenant", "leased to %s", tenants);
         } else if (gpu->next)
                 gpu_set_reason(gpu, "%s", "waits for another reset");
+        else if (gpu->handover->used)
+                gpu_set_named_reason(gpu, "a tenant had it", "%s had it", gpu->last_tenant);
         else
                 gpu_set_reason(gpu, "%s",
                                 gpu->handover->outcome == OUTCOME_FABRIC_PENDING

@@ -290,9 +290,15 @@ static int manager_choose_gpus(Manager *manager, RequestKind kind, char *const *
 static void manager_note_use(Manager *manager, const Request *request) {
         if (!request->tenant || (request->kind != REQUEST_RELEASE && request->kind != REQUEST_RESET))
                 return;
-        for (size_t i = 0; i < request->n_items; i++)
-                if (request->items[i].gpu->lease.n == 0)
-                        gpu_note_tenant(request->items[i].gpu, request->tenant);
+        for (size_t i = 0; i < request->n_items; i++) {
+                Gpu *gpu = request->items[i].gpu;
+
+                if (gpu->lease.n > 0)
+                        continue;
+                gpu_note_tenant(gpu, request->tenant);
+                if (gpu->handover)
+                        gpu->handover->used |= handover_has_begun(gpu->handover);
+        }
         manager->state_stale = true;
 }
 
