@@ -422,7 +422,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
                         sd_bus_add_object_vtable(peer, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE,
                                         driver_vtable, NULL) < 0 ||
                         sd_bus_attach_event(peer, sd_event_source_get_event(source), 0) < 0)
-                exit(EXIT_FAILURE);
+                peer = sd_bus_close_unref(peer); /* one that only looked whether we listen is gone already */
         return 0;
 }
 
