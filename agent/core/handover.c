@@ -258,7 +258,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                                                                        : "GPU is lost");
         else if (!settled && now_usec < deadline)
                 handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
-        else if (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0)
+        else if (handover->held || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))
                 handover_enter(handover, HANDOVER_HOLDERS,
                                 now_usec); /* somebody was faster than the last look */
         else if (verify_sample(gpu, handover->config, why, sizeof why) <= 0)
@@ -303,7 +303,7 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
 
         switch (reset ? (ResetVerdict) reset->verdict : RESET_FAILED) {
         case RESET_DONE:
-                handover->checked = false;
+                handover->checked = handover->held = false;
                 handover->xid = 0;
                 handover_settle(handover, now_usec);
                 return;
@@ -418,6 +418,11 @@ void handover_take_checks(Handover *handover, DriverState driver, const char *er
                 handover->checked = true;
                 handover_settle(handover, now_usec);
         }
+}
+
+void handover_note_holders(Handover *handover) {
+        if (handover->reset_done_usec > 0 && !handover->out)
+                handover->held = true;
 }
 
 void handover_note_xid(Handover *handover, uint32_t xid) {

@@ -64,6 +64,7 @@ struct Handover {
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
         bool skipped;                            /* left alone on the site's wish, and not clean */
         bool used;    /* somebody had the GPU while this was on its way: it will not be clean */
+        bool held;    /* a search for somebody else saw a process after the reset */
         uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
         /* all is well after the reset; whether a process holds the GPU is for the search to say */
         bool unsure;
@@ -114,6 +115,9 @@ void handover_take_quiesce(Handover *handover, DriverState driver, const char *e
                 usec_t now_usec);
 void handover_take_checks(Handover *handover, DriverState driver, const char *error, const GpuReset *check,
                 usec_t now_usec);
+
+/* A search that was not its own found processes on the GPU: after the reset they call for another. */
+void handover_note_holders(Handover *handover);
 
 /* The driver logged an Xid that only a reset cures, or not even that. */
 void handover_note_xid(Handover *handover, uint32_t xid);

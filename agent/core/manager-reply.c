@@ -141,6 +141,8 @@ static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, 
                 for (to = from; to < n && streq(holders[to].uuid, gpu->sample.uuid); to++)
                         ;
                 r = gpu->asked ? gpu_set_holders(gpu, holders + from, to - from, realtime_usec) : 0;
+                if (gpu->asked && to > from && gpu->handover)
+                        handover_note_holders(gpu->handover);
                 if (r > 0)
                         manager->state_stale = true;
                 else if (r < 0)
