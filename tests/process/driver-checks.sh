@@ -26,6 +26,8 @@ start_driver
 mapfile -t uuids < <(ask probe 5 | sed -n 's/^[0-9]* \(GPU-[^ ]*\).*/\1/p')
 run_checks() { ask checks 20 "${uuids[0]}=slurm/27.0" "${uuids[1]}="; }
 
+settled() { ask probe 5 "${uuids[0]}" | grep -q fabric=completed; }
+eventually 5 "the fabric settles" settled
 like "a list is needed" "$(ask checks 5)" '^InvalidArgs: '
 like "an unknown GPU is said to be none" "$(ask checks 5 GPU-00000000-0000-0000-0000-000000000000=)" '^NoSuchGPU: '
 is "without the folder everything passes" "$(run_checks)" "${uuids[0]} done "$'\n'"${uuids[1]} done "

@@ -8,7 +8,8 @@ config='quiesce: {command: /run/tray/monitoring of gpus}'
 tray_options=(--bare)
 in_tray
 
-socket=/run/gpuagent-driver.socket list=/run/gpuagent-driver/quiesced
+socket=/run/gpuagent-driver.socket
+list=/run/gpuagent-driver/quiesced
 ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
 start_driver() {
         "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
@@ -22,13 +23,13 @@ monitoring() {
         rm -f /run/tray/told
 }
 told() { [ "$(cat /run/tray/told 2>/dev/null)" = "$1" ]; }
-is_listed() { [ -e $list ]; }
-is_not_listed() { [ ! -e $list ]; }
+is_listed() { [ -e "$list" ]; }
+is_not_listed() { [ ! -e "$list" ]; }
 
 monitoring ''
 start_driver
 is "monitoring is stopped" "$(ask quiesce 10; cat /run/tray/told)" "of gpus stop"
-is "which is on file" "$(cat $list)" "command /run/tray/monitoring of gpus"
+is "which is on file" "$(cat "$list")" "command /run/tray/monitoring of gpus"
 eventually 5 "one that has it stopped and leaves starts it by that" told $'of gpus stop\nof gpus start'
 eventually 1 "and nothing is on file then" is_not_listed
 
@@ -43,16 +44,15 @@ sleep 2.5
 holds "nor has the service, when whoever asked is gone" told $'of gpus stop\nof gpus start'
 
 monitoring ''
-ask hold 10 sleep 1000 &
+"$GPUAGENT_BUILD/tests/process/driver-client" $socket hold 10 sleep 1001 &
 client=$!
 eventually 2 "monitoring is stopped once more" told "of gpus stop"
 sleep 3
 holds "it stays so while whoever asked lives" told "of gpus stop"
 kill -KILL "$(main_pid gpuagent-driver)"
-eventually 5 "a service that was started again knows what to start" sh -c 'exec >/dev/null; true'
-ask probe 5 >/dev/null
-eventually 5 "and does" told $'of gpus stop\nof gpus start'
-holds "and forgets it" is_not_listed
+eventually 5 "the service dies, and is started again" ask probe 5
+eventually 5 "and starts what it finds on file" told $'of gpus stop\nof gpus start'
+eventually 1 "and forgets it" is_not_listed
 pkill -P $client -x sleep
 wait $client
 
