@@ -186,7 +186,6 @@ static int manager_begin(Manager *manager, VendorOperation operation, Now now) {
         case VENDOR_RESET: return manager_begin_resets(manager, now);
         case VENDOR_QUIESCE: return manager_begin_quiesce(manager);
         case VENDOR_PROBE: manager->probes++; return 0;
-        case VENDOR_TENANTS: manager->look_for_tenants = false; return 0;
         case VENDOR_RESUME:
                 manager->resume_at_usec =
                                 usec_add(now.monotonic_usec, manager->config->driver.poll_interval_usec);
@@ -194,6 +193,7 @@ static int manager_begin(Manager *manager, VendorOperation operation, Now now) {
         case VENDOR_HOLDERS:
         case VENDOR_LEFTOVERS:
         case VENDOR_CHECKS:
+        case VENDOR_TENANTS:
         case _VENDOR_OPERATION_MAX: break;
         }
         return 0;
@@ -312,6 +312,7 @@ void manager_dispatch(Manager *manager, Now now) {
                 manager->out_operation = operation;
                 manager->out_all = operation == VENDOR_PROBE && all;
                 manager->look_around &= !manager->out_all;
+                manager->look_for_tenants &= operation != VENDOR_TENANTS;
                 r = manager_start(manager, operation, all, now);
                 if (r > 0) {
                         manager_commit(manager, now);

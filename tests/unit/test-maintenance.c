@@ -122,6 +122,20 @@ static void test_a_use_that_is_told_in_maintenance_is_not_forgotten(void **state
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_DIRTY);
 }
 
+static void test_a_use_that_is_told_while_the_reset_is_out_spoils_it(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told reset, told;
+
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &reset), 0);
+        fixture_answer(f);
+        assert_int_equal(manager_set_maintenance(f->manager, true, "x", f->now), 0);
+        assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_MAINTENANCE);
+        fixture_run_until_told(f, &reset);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_DIRTY);
+        assert_int_equal(fixture_file_state(f, 0), GPU_STATE_DIRTY);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "slurm/1.0 had it");
+}
+
 static void test_a_lease_outlives_maintenance(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -248,6 +262,7 @@ int main(void) {
                 cmocka_unit_test(test_a_reason_is_not_needed_and_may_be_changed),
                 cmocka_unit_test(test_maintenance_that_cannot_be_written_is_not_entered),
                 cmocka_unit_test(test_a_use_that_is_told_in_maintenance_is_not_forgotten),
+                cmocka_unit_test(test_a_use_that_is_told_while_the_reset_is_out_spoils_it),
                 cmocka_unit_test(test_a_lease_outlives_maintenance),
                 cmocka_unit_test(test_monitoring_that_was_stopped_stays_so_during_maintenance),
                 cmocka_unit_test(test_a_gpu_that_is_gone_can_be_forgotten),
