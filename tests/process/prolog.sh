@@ -3,7 +3,7 @@
 #
 # Slurm's prolog and epilog in pairs, alone, twice, and for jobs that never ran.
 . "$(dirname "$0")/lib.sh"
-config='{slurm: {drain: false}, handover: {busy-grace: 500ms}, driver: {poll-interval: 500ms}}'
+config='{slurm: {drain: false}, handover: {busy-grace: 500ms}, driver: {poll-interval: 500ms, probe-timeout: 4s}}'
 in_tray
 
 # hook SCRIPT JOB GPUS [NAME=VALUE...], in the environment that slurmd gives its scripts: SIGPIPE is blocked, no PATH.
@@ -123,6 +123,15 @@ release
 exits 0 "and so does the epilog" epilog 44 0
 is "without a reset" "$(true_resets 0)" $((before + 1))
 configure '{}'
+
+# A driver that hangs: the prolog has a deadline of its own, below Slurm's, and says why.
+echo "PrologTimeout=6" >/run/tray/slurm.conf
+gpuagent-emulate hang on
+within 5 "a driver that hangs is not waited for" prolog 48 0 SLURM_CONF=/run/tray/slurm.conf CUDA_VISIBLE_DEVICES="$(gpu 0 UUID)"
+like "longer than Slurm would" "$output" "^job 48: GPUs 0 refused: "
+is "nothing is booked" "$(tenants)" "- - - -"
+gpuagent-emulate hang off
+eventually 10 "it comes back" gpuagentctl --quiet --timeout 2 reset -i 0
 
 # Nobody reads the line.
 prolog 45 1 | true
