@@ -30,11 +30,13 @@ typedef struct Checks {
         Answer probe;
         GpuReset *results;
         size_t n;
+        char *uuids; /* of all of them, with commas: for a check that is about several */
 } Checks;
 
 static void checks_done(Checks *checks) {
         answer_done(&checks->probe);
         free(checks->results);
+        free(checks->uuids);
 }
 
 bool check_name_is_valid(const char *name) {
@@ -176,7 +178,7 @@ static int environment_add(char ***environment, const char *name, const char *va
 }
 
 /* What a check is told about its GPU. 0 and *ret (a strv) · -ENOMEM. */
-static int environment_new(const GpuSample *sample, const char *tenant, char ***ret) {
+static int environment_new(const GpuSample *sample, const char *tenant, const char *uuids, char ***ret) {
         CLEANUP(strv_free_ptr) char **environment = NULL;
         bool in_clique = sample->fabric_state == FABRIC_COMPLETED && sample->cluster_uuid[0];
         char index[16] = "", clique[16] = "";
@@ -196,6 +198,8 @@ static int environment_new(const GpuSample *sample, const char *tenant, char ***
         if (r >= 0)
                 r = environment_add(&environment, "GPUAGENT_GPU_CLUSTER_UUID",
                                 in_clique ? sample->cluster_uuid : "");
+        if (r >= 0)
+                r = environment_add(&environment, "GPUAGENT_GPU_UUIDS", uuids);
         if (r >= 0)
                 r = environment_add(&environment, "GPUAGENT_TENANT", tenant);
         if (r < 0)
@@ -241,7 +245,7 @@ static void check_run(Checks *checks, size_t i, const char *name, const char *pa
                 result_set(result, name, answer, "there was no time left for it");
                 return;
         }
-        r = environment_new(&checks->probe.samples[i], task->tenants[i], &environment);
+        r = environment_new(&checks->probe.samples[i], task->tenants[i], checks->uuids, &environment);
         if (r >= 0) {
                 program.environment = environment;
                 program.deadline_usec = usec_add(now_usec, timeout_usec);
@@ -299,6 +303,7 @@ static void check_run_all(Checks *checks, const char *name, Answer *answer) {
 /* The GPUs as they are now, by NVML, which is closed again. 0 · -errno, and the answer says why. */
 static int checks_probe(Checks *checks, Answer *answer) {
         char none[] = "";
+        size_t length = 0;
         Config config = *checks->task->config;
         Task task = *checks->task;
 
@@ -315,7 +320,12 @@ static int checks_probe(Checks *checks, Answer *answer) {
         checks->results = calloc(checks->n + 1, sizeof *checks->results);
         if (!checks->results)
                 return -ENOMEM;
+        checks->uuids = calloc(checks->n + 1, GPU_UUID_SIZE + 1);
+        if (!checks->uuids)
+                return -ENOMEM;
         for (size_t i = 0; i < checks->n; i++) {
+                length += (size_t) snprintf(checks->uuids + length, GPU_UUID_SIZE + 1, "%s%s",
+                                i > 0 ? "," : "", checks->probe.samples[i].uuid);
                 memcpy(checks->results[i].uuid, checks->probe.samples[i].uuid,
                                 sizeof checks->results[i].uuid);
                 checks->results[i].verdict = RESET_DONE;

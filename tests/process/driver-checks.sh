@@ -42,6 +42,7 @@ GPUAGENT_GPU_CLUSTER_UUID=$(ask probe 5 "${uuids[0]}" | sed -n 's/.* cluster=\([
 GPUAGENT_GPU_INDEX=0
 GPUAGENT_GPU_PCI_BUS_ID=$(ask probe 5 "${uuids[0]}" | sed -n 's/^0 [^ ]* \([^ ]*\).*/\1/p')
 GPUAGENT_GPU_UUID=${uuids[0]}
+GPUAGENT_GPU_UUIDS=${uuids[0]},${uuids[1]}
 GPUAGENT_TENANT=slurm/27.0
 LC_ALL=C
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -117,6 +118,37 @@ check 60-client 'nvidia-smi -L >/dev/null || exit 1; exit 0'
 sed -i "s,^#!/bin/sh,&\nPATH=$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH\nexport PATH LD_LIBRARY_PATH," /run/tray/checks.d/60-client
 like "a check may use the GPU" "$(run_checks)" "^${uuids[0]} done "
 is "and holds nothing afterwards" "$(ask holders 5)" ""
+
+# example NAME SED...: that example, with the programs of this tray.
+example() {
+        local name=$1
+
+        shift
+        rm -f /run/tray/checks.d/*
+        sed "$@" -e "s,^PATH=.*,," -e "s,^set -eu,&\nPATH=/run/tray/nccl:$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH\nexport PATH LD_LIBRARY_PATH," \
+                "$here/../../hooks/checks.d/$name" >"/run/tray/checks.d/$name"
+        chmod 755 "/run/tray/checks.d/$name"
+}
+links=$(ask probe 5 "${uuids[0]}" | sed -n 's/.* links=\([0-9]*\).*/\1/p')
+clique=$(ask probe 5 "${uuids[0]}" | sed -n 's/.* clique=\([0-9]*\).*/\1/p')
+example 10-nvlink -e "s/^expected_links=.*/expected_links=$links/" -e "s/^expected_clique=.*/expected_clique=$clique/"
+like "the example about NVLinks passes" "$(run_checks)" "^${uuids[0]} done "
+example 10-nvlink -e "s/^expected_links=.*/expected_links=$((links + 1))/"
+like "and names how many are missing" "$(run_checks)" "failed check 10-nvlink: $links of $((links + 1)) NVLinks are active"
+example 10-nvlink -e "s/^expected_links=.*/expected_links=$links/" -e "s/^expected_clique=.*/expected_clique=77/"
+like "and the clique" "$(run_checks)" "failed check 10-nvlink: the GPU is in clique $clique instead of 77"
+example 50-nccl-bandwidth
+like "the example about bandwidth fails without its program" "$(run_checks)" "check 50-nccl-bandwidth: all_reduce_perf of nccl"
+mkdir /run/tray/nccl
+# shellcheck disable=SC2016 # for the program
+printf '#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES $*" >>/run/tray/nccl/told\necho "# Avg bus bandwidth    : 412.5"\n' >/run/tray/nccl/all_reduce_perf
+chmod 755 /run/tray/nccl/all_reduce_perf
+is "with enough of it, it passes" "$(run_checks)" "${uuids[0]} done "$'\n'"${uuids[1]} done "
+is "after one run over all GPUs" "$(cat /run/tray/nccl/told)" "${uuids[0]},${uuids[1]} -b 1G -e 1G -g 2 -w 5 -n 20"
+example 50-nccl-bandwidth -e 's/^floor=[0-9]*/floor=413/'
+like "with less it fails, at the first GPU" "$(run_checks)" \
+        "^${uuids[0]} failed check 50-nccl-bandwidth: all-reduce over 2 GPUs has 412\\.5 GB/s, less than 413"$'\n'"${uuids[1]} done "
+rm -f /run/tray/checks.d/*
 
 check 60-client 'sleep 1000'
 ask checks 20 "${uuids[0]}=" >/dev/null &
