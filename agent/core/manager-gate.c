@@ -161,10 +161,14 @@ static void gate_take_back(Request *request, Now now) {
         for (size_t i = 0; i < request->n_items; i++) {
                 RequestItem *item = request->items + i;
 
+                char last_tenant[sizeof item->gpu->last_tenant];
+
                 if (!item->booked)
                         continue;
                 item->booked = false;
+                memcpy(last_tenant, item->gpu->last_tenant, sizeof last_tenant);
                 gpu_end_lease(item->gpu, request->tenant, now.realtime_usec);
+                memcpy(item->gpu->last_tenant, last_tenant, sizeof last_tenant);
                 if (!item->was_clean)
                         continue;
                 item->gpu->record = GPU_STATE_CLEAN;
@@ -179,6 +183,9 @@ static int gate_book(Manager *manager, Request *request, Now now) {
         for (size_t i = 0; i < request->n_items; i++) {
                 RequestItem *item = request->items + i;
 
+                /* where the booking failed, and the site only observes: not what a reset may come to yet */
+                if (item->gpu->handover && !item->ready)
+                        continue;
                 item->was_clean = item->gpu->record == GPU_STATE_CLEAN;
                 r = gpu_book(item->gpu, request->tenant, request->shared, now.realtime_usec);
                 if (r == -ENOMEM)

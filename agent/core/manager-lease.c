@@ -170,8 +170,8 @@ int manager_set_maintenance(Manager *manager, bool on, const char *reason, Now n
         int r;
 
         manager->tray.maintenance = on;
-        (void) snprintf(manager->tray.maintenance_reason, sizeof manager->tray.maintenance_reason, "%s",
-                        on ? reason : "");
+        text_escape(on ? reason : "", manager->tray.maintenance_reason,
+                        sizeof manager->tray.maintenance_reason);
         manager->state_stale = true;
         r = manager_write_state(manager);
         if (r < 0) {

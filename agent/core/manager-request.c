@@ -102,15 +102,20 @@ static bool request_ends_tenant(const Request *request, size_t item) {
                         (former->n == 0 || lease_find(former, request->tenant));
 }
 
+/* The handover that is under way is good for those only who asked for it: somebody else may have used the GPU
+ * since. So may a tenant that had the GPU reset under its lease, and asked for another at the end of that. */
+static bool handover_serves(const Gpu *gpu, const Request *request, size_t item) {
+        return request->tenant && streq(gpu->handover->tenant, request->tenant) &&
+                        (request->items[item].former.n == 0 || gpu->handover->tenant_ended) &&
+                        !(gpu->next && streq(gpu->next->tenant, request->tenant));
+}
+
 int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
         Gpu *gpu = request->items[item].gpu;
         Handover **slot = &gpu->handover;
         int r;
 
-        /* One that has begun is good for those only who asked for it: somebody else may have used the GPU
-         * since. */
-        if (*slot && handover_has_begun(*slot) &&
-                        !(request->tenant && streq((*slot)->tenant, request->tenant)))
+        if (*slot && handover_has_begun(*slot) && !handover_serves(gpu, request, item))
                 slot = &gpu->next;
         if (!*slot) {
                 r = handover_new(gpu, manager->config, request->tenant, now.monotonic_usec, slot);
@@ -167,8 +172,10 @@ static void request_pass(Request *request, size_t item, usec_t now_usec) {
         request->items[item].kept = gpu->lease.n > 0 && request->kind == REQUEST_RELEASE;
         if (request->items[item].kept)
                 request_finish_item(request, item, OUTCOME_DONE, NULL);
-        else if (gpu->lease.n > 0 && !(request->tenant && lease_find(&gpu->lease, request->tenant)))
-                request_refuse_leased(request, item);
+        else if (gpu->lease.n > 1 ||
+                        (gpu->lease.n == 1 &&
+                                        !(request->tenant && lease_find(&gpu->lease, request->tenant))))
+                request_refuse_leased(request, item); /* also where others share it with the tenant */
         else if (gpu_answers_repeat(gpu, request->tenant, now_usec))
                 request_finish_item(request, item, gpu->last_reset.outcome, NULL);
 }
@@ -229,8 +236,12 @@ static int manager_begin_release(Manager *manager, Request *request, Now now) {
                 r = manager_begin_handover(manager, request, now);
         else
                 manager_skip_release(manager, request);
-        if (r < 0)
-                manager_restore_leases(request, now);
+        if (r >= 0)
+                return 0;
+
+        manager_restore_leases(request, now);
+        manager->state_stale = true;
+        (void) manager_write_state(manager); /* it may have been written already that they have ended */
         return r;
 }
 

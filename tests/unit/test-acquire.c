@@ -401,6 +401,23 @@ static void test_where_the_site_observes_a_refusal_is_told_and_the_gpu_booked(vo
         assert_booked(f, 1, "slurm/1.0");
 }
 
+static void test_where_the_site_observes_nobody_gets_what_a_reset_is_still_under_way_on(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        RequestOptions options = { .tenant = "slurm/1.0", .timeout_usec = 5 * USEC_PER_SEC };
+        Told told;
+
+        f->config->mode = AGENT_MODE_OBSERVE;
+        assert_int_equal(fixture_reset(f, "1", NULL, &told), OUTCOME_DONE);
+        fake_hold(&f->fake, 0, "python", 1860, false);
+        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0 1", &options, &told, NULL), 0);
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_true(told.observed);
+        assert_free(f, 0);
+        assert_booked(f, 1, "slurm/1.0");
+        assert_int_equal(fixture_release(f, "", "slurm/1.0", &told), OUTCOME_DONE);
+}
+
 static void test_where_the_site_observes_a_good_booking_is_an_ordinary_one(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -479,6 +496,8 @@ int main(void) {
                 cmocka_unit_test(test_a_booking_that_nobody_waits_for_is_made),
                 cmocka_unit_test(test_with_resets_off_the_booking_asks_for_no_clean_gpu),
                 cmocka_unit_test(test_where_the_site_observes_a_refusal_is_told_and_the_gpu_booked),
+                cmocka_unit_test(
+                                test_where_the_site_observes_nobody_gets_what_a_reset_is_still_under_way_on),
                 cmocka_unit_test(test_where_the_site_observes_a_good_booking_is_an_ordinary_one),
                 cmocka_unit_test(test_a_gpu_in_mig_mode_is_refused_or_left_alone),
                 cmocka_unit_test(

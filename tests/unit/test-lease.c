@@ -262,6 +262,26 @@ static void test_a_reset_for_the_leaseholder_leaves_it_the_lease(void **state) {
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_DIRTY);
 }
 
+static void test_a_release_does_not_join_the_reset_that_the_tenant_had_under_its_lease(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told reset, release, again;
+
+        book(f, "0", "slurm/1.0");
+        f->fake.gpus[0].resets = 0;
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", "slurm/1.0", &reset), 0);
+        fixture_answer(f); /* it is out */
+        assert_int_equal(fixture_request(f, REQUEST_RELEASE, "0", "slurm/1.0", &release), 0);
+        fixture_run_until_told(f, &reset);
+        assert_int_equal(release.times, 0);
+        assert_int_not_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+        assert_int_equal(fixture_request(f, REQUEST_RELEASE, "0", "slurm/1.0", &again),
+                        0); /* that it joins */
+        fixture_run_until_told(f, &release);
+        assert_int_equal(again.times, 1);
+        assert_int_equal(f->fake.gpus[0].resets, 2);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
 static void test_a_release_while_resets_are_off_ends_the_lease(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -305,6 +325,20 @@ static void test_a_shared_gpu_is_reset_with_its_last_tenant(void **state) {
         assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
 }
 
+static void test_a_shared_gpu_is_not_reset_for_one_of_its_tenants(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        f->config->handover.shared = SHARED_COUNT;
+        assert_int_equal(share(f, "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(share(f, "slurm/2.0", &told), OUTCOME_DONE);
+        f->fake.gpus[0].resets = 0;
+        assert_int_equal(fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_LEASED);
+        assert_string_equal(told.message, "GPU 0 is leased to slurm/1.0, slurm/2.0");
+        assert_int_equal(f->fake.gpus[0].resets, 0);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0, slurm/2.0");
+}
+
 static void test_a_shared_gpu_is_not_given_to_one_who_wants_it_alone(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -344,8 +378,10 @@ int main(void) {
                 cmocka_unit_test(test_a_release_that_cannot_be_written_leaves_the_lease),
                 cmocka_unit_test(test_a_reset_of_what_another_has_is_refused_and_the_rest_is_done),
                 cmocka_unit_test(test_a_reset_for_the_leaseholder_leaves_it_the_lease),
+                cmocka_unit_test(test_a_release_does_not_join_the_reset_that_the_tenant_had_under_its_lease),
                 cmocka_unit_test(test_a_release_while_resets_are_off_ends_the_lease),
                 cmocka_unit_test(test_a_shared_gpu_is_reset_with_its_last_tenant),
+                cmocka_unit_test(test_a_shared_gpu_is_not_reset_for_one_of_its_tenants),
                 cmocka_unit_test(test_a_shared_gpu_is_not_given_to_one_who_wants_it_alone),
                 cmocka_unit_test(test_sharing_is_refused_where_the_site_does_not_count),
         };
