@@ -49,10 +49,10 @@ static int run(const Booking *booking, const Options *given) {
         if (r < 0)
                 return failure_report(&failure);
 
-        if (!options.quiet)
-                print_line(stdout, "%s%s %s %s", options.ids ? "GPUs " : "the GPUs of ",
-                                options.ids ?: options.tenant, booking->done,
-                                options.ids ? options.tenant : "");
+        if (!options.quiet && options.ids)
+                print_line(stdout, "GPUs %s %s %s", options.ids, booking->done, options.tenant);
+        else if (!options.quiet)
+                print_line(stdout, "%s has no GPUs any more", options.tenant);
         return CLI_DONE;
 }
 
@@ -65,7 +65,7 @@ int verb_acquire(const Options *options, int argc, char **argv) {
 }
 
 int verb_release(const Options *options, int argc, char **argv) {
-        static const Booking booking = { "Release", "release", "released" };
+        static const Booking booking = { "Release", "release", "released by" };
 
         return run(&booking, options);
 }
