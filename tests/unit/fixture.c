@@ -242,7 +242,10 @@ static void fake_reply(Fake *fake, VendorReply *reply, FakeAnswer *answer) {
                 STRV_FOREACH (uuid, fake->uuids)
                         fake_gpu_reset(fake_by_uuid(fake, *uuid), &answer->resets[reply->n_resets++]);
                 break;
-        case VENDOR_LEFTOVERS: fake_end_leftovers(fake); /* fall through */
+        case VENDOR_LEFTOVERS:
+                fake_end_leftovers(fake);
+                reply->n_holders = fake_find_holders(fake, answer->holders);
+                break;
         case VENDOR_HOLDERS: reply->n_holders = fake_find_holders(fake, answer->holders); break;
         case VENDOR_QUIESCE:
                 fake_quiesce(fake);
