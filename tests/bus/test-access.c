@@ -212,6 +212,8 @@ static void test_polkit_allows_by_action(void **state) {
 static void test_names_are_kept_from_everybody_where_the_site_wants_it(void **state) {
         const Fixture *f = *state;
         CLEANUP(free_ptr) char *reason = NULL, *detail = NULL, *tenant = NULL, *verify = NULL, *told = NULL;
+        CLEANUP(free_ptr) char *for_root = NULL;
+        CLEANUP(bus_close_ptr) sd_bus *private = NULL;
 
         fixture_config(f,
                         "driver: {poll-interval: 1h}\nhandover: {busy-grace: 0s}\naccess: {processes: "
@@ -237,6 +239,12 @@ static void test_names_are_kept_from_everybody_where_the_site_wants_it(void **st
                 assert_null(strstr(text, "joe"));
                 assert_null(strstr(text, "slurm/77"));
         }
+
+        /* On the private socket there is nobody but root. */
+        assert_int_equal(fixture_connect_private(f, 0, &private), 0);
+        assert_true(sd_bus_get_property_string(private, BUS_NAME, GPU("1"), "LastTenant", NULL, &for_root) >=
+                        0);
+        assert_string_equal(for_root, "slurm/77.0");
 }
 
 int main(void) {
