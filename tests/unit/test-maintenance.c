@@ -101,6 +101,17 @@ static void test_a_reason_is_not_needed_and_may_be_changed(void **state) {
         assert_string_equal(manager_maintenance(f->manager), "fan");
 }
 
+static void test_no_reason_can_damage_the_file(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(manager_set_maintenance(f->manager, true, "a\nend\n\xff", f->now), 0);
+        fixture_crash(f);
+        assert_string_equal(manager_maintenance(f->manager), "a\\x0aend\\x0a\\xff");
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+}
+
 static void test_maintenance_that_cannot_be_written_is_not_entered(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
 
@@ -260,6 +271,7 @@ int main(void) {
                 cmocka_unit_test(test_running_work_ends_first),
                 cmocka_unit_test(test_maintenance_outlives_the_agent),
                 cmocka_unit_test(test_a_reason_is_not_needed_and_may_be_changed),
+                cmocka_unit_test(test_no_reason_can_damage_the_file),
                 cmocka_unit_test(test_maintenance_that_cannot_be_written_is_not_entered),
                 cmocka_unit_test(test_a_use_that_is_told_in_maintenance_is_not_forgotten),
                 cmocka_unit_test(test_a_use_that_is_told_while_the_reset_is_out_spoils_it),
