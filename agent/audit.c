@@ -48,8 +48,8 @@ static bool all_kept(const Request *request) {
         return true;
 }
 
-/* The request's GPUs that its line is about, by index: of a failure those that failed, of a reset those that were reset.
- * Their number, and *ret (to be freed); 0 without memory. */
+/* The request's GPUs that its line is about, by index: of a failure those that failed, of a reset those that
+ * were reset. Their number, and *ret (to be freed); 0 without memory. */
 static size_t collect_gpus(const Request *request, bool failed_only, const Gpu ***ret) {
         bool kept = all_kept(request);
         const Gpu **gpus;

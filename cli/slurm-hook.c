@@ -9,12 +9,12 @@
 #include "agent/base/text.h"
 #include "cli/slurm-drain.h"
 
-/* Where Slurm has no limit for its epilog: longer than the agent's own deadlines for a reset with all that belongs to
- * it. A prolog has handover.acquire-timeout then. */
+/* Where Slurm has no limit for its epilog: longer than the agent's own deadlines for a reset with all that
+ * belongs to it. A prolog has handover.acquire-timeout then. */
 #define EPILOG_TIMEOUT_USEC (280 * USEC_PER_SEC)
 
-/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the deadline and
- * the drain take, and a second. */
+/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the
+ * deadline and the drain take, and a second. */
 #define DRAIN_TIMEOUT_USEC (10 * USEC_PER_SEC)
 #define SCRIPT_MARGIN_USEC (SLURM_ANSWER_MARGIN_USEC + DRAIN_TIMEOUT_USEC + USEC_PER_SEC)
 
@@ -54,7 +54,8 @@ static usec_t hook_timeout(const SlurmHook *hook, const Options *options) {
 int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, Failure *failure) {
         int r;
 
-        /* slurmd hands it down blocked, others do not; a reader that is gone is an error of the line, no more. */
+        /* slurmd hands it down blocked, others do not; a reader that is gone is an error of the line, no
+         * more. */
         (void) signal(SIGPIPE, SIG_IGN);
 
         ret->script = script;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the prolog and the epilog have in common: the job of the environment, its GPUs, the deadline below Slurm's, and
- * how an end is told. */
+/* What the prolog and the epilog have in common: the job of the environment, its GPUs, the deadline below
+ * Slurm's, and how an end is told. */
 #pragma once
 
 #include "agent/config/config.h"
@@ -20,20 +20,21 @@ typedef struct SlurmHook {
 
 void slurm_hook_done(SlurmHook *hook);
 
-/* Reads the environment and the configuration. 1 and *ret · 0: there is nothing to do, and a reason worth a line was
- * said · negative, and *failure says why; *ret is set where the job is known. */
+/* Reads the environment and the configuration. 1 and *ret · 0: there is nothing to do, and a reason worth a
+ * line was said · negative, and *failure says why; *ret is set where the job is known. */
 int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, Failure *failure);
 
-/* Which GPUs the job has, by its environment. 0 · negative, and *failure says what cannot be told for certain. */
+/* Which GPUs the job has, by its environment. 0 · negative, and *failure says what cannot be told for
+ * certain. */
 int slurm_hook_find_gpus(SlurmHook *hook, const Tray *tray, Failure *failure);
 
-/* Calls Acquire or Release for these GPUs (NULL: the tenant's own) and waits for its end. 0 · negative, and *failure
- * says why. */
+/* Calls Acquire or Release for these GPUs (NULL: the tenant's own) and waits for its end. 0 · negative, and
+ * *failure says why. */
 int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, char **ids,
                 const Options *options, Failure *failure);
 
-/* A failure: one line for slurmd's log that begins with the job and `what`, and the drain. The exit code, which is 0
- * where the site only observes. */
+/* A failure: one line for slurmd's log that begins with the job and `what`, and the drain. The exit code,
+ * which is 0 where the site only observes. */
 int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure);
 
 /* A success: that nobody reads its line must not drain the node. The exit code. */

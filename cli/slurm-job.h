@@ -22,8 +22,8 @@ typedef struct SlurmJob {
 
 void slurm_job_done(SlurmJob *job);
 
-/* All but the positions. 1 and *ret · 0: the job has no GPUs · negative, and *failure says what is wrong with the
- * environment. */
+/* All but the positions. 1 and *ret · 0: the job has no GPUs · negative, and *failure says what is wrong
+ * with the environment. */
 int slurm_job_read(SlurmJob *ret, Failure *failure);
 
 /* 0 · negative, and *failure says what is wrong with the list. */

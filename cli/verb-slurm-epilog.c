@@ -7,8 +7,8 @@
 #include "cli/lease.h"
 #include "cli/slurm-hook.h"
 
-/* What was booked at the prolog counts, and not what is said of the job now. Without a lease the GPUs are those of the
- * environment: of a job from before the prolog was there, or at a site that has none. */
+/* What was booked at the prolog counts, and not what is said of the job now. Without a lease the GPUs are
+ * those of the environment: of a job from before the prolog was there, or at a site that has none. */
 static int hand_over(SlurmHook *hook, const Options *options, Failure *failure) {
         CLEANUP(client_free_ptr) Client *client = NULL;
         CLEANUP(tray_done) Tray tray = {};

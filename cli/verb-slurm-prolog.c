@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagentctl slurm-prolog: books a Slurm job's GPUs before it starts, by the environment that slurmd gives its Prolog.
- * A GPU that is not clean is handed over first; what cannot be booked ends in one line and a code other than 0, which
- * drains the node and requeues the job. */
+/* gpuagentctl slurm-prolog: books a Slurm job's GPUs before it starts, by the environment that slurmd gives
+ * its Prolog. A GPU that is not clean is handed over first; what cannot be booked ends in one line and a
+ * code other than 0, which drains the node and requeues the job. */
 #include <stdlib.h>
 
 #include "agent/base/text.h"

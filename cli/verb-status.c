@@ -154,8 +154,8 @@ static void print_tray(const Tray *tray) {
                                 tray->maintenance_reason);
 }
 
-/* A look for holders costs half a second on a busy node: only where something holds a GPU, not in maintenance, and only
- * for those who may. */
+/* A look for holders costs half a second on a busy node: only where something holds a GPU, not in
+ * maintenance, and only for those who may. */
 static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options,
                 ProcessList *ret) {
         CLEANUP(failure_done) Failure failure = {};

@@ -17,5 +17,6 @@ const char* bus_error_short_name(Outcome outcome);
  * handler. */
 int bus_error_from_outcome(sd_bus_error *error, Outcome outcome, const char *message);
 
-/* Sets the error for a refusal of manager_request(), manager_find(), manager_forget() and the like. As above. */
+/* Sets the error for a refusal of manager_request(), manager_find(), manager_forget() and the like. As
+ * above. */
 int bus_error_from_manager(sd_bus_error *error, const Manager *manager, int r);

@@ -4,8 +4,8 @@
  * here; a field that may come several times is marked +. Once shipped an id keeps its meaning. */
 #pragma once
 
-/* Every GPU of a request was reset and verified.
- * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
+/* Every GPU of a request was reset and verified. GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs),
+ * GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
 
 /* Some GPU of a request is not clean; MESSAGE names each and why.
@@ -13,8 +13,8 @@
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
 
-/* A request came while handover.reset is false, or for GPUs that other tenants share still: nothing was reset.
- * GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
+/* A request came while handover.reset is false, or for GPUs that other tenants share still: nothing was
+ * reset. GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
 
 /* GPUs were booked for a tenant. GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT ("done", or "skipped" while

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bookings by each caller and what stands against them, maintenance, and GPUs that are forgotten; after each refusal
- * nothing has changed. */
+/* Bookings by each caller and what stands against them, maintenance, and GPUs that are forgotten; after each
+ * refusal nothing has changed. */
 #include "tests/bus/bus-fixture.h"
 
 #include <signal.h>
