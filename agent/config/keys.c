@@ -129,7 +129,8 @@ static bool is_unit(const char *s) {
 static int add_unit(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
         /* Who stops one of these for a reset stops the reset, or the jobs. */
         static const char *const refused[] = { "gpuagentd.service", "gpuagent-driver.service",
-                "gpuagent-driver.socket", "slurmd.service", "dbus.service", "dbus.socket" };
+                "gpuagent-driver.socket", "gpuagent-boot-reset.service", "slurmd.service", "dbus.service",
+                "dbus.socket" };
 
         if (!is_unit(value))
                 return refuse(ret_problem,
