@@ -153,6 +153,40 @@ static void test_an_agent_that_dies_has_monitoring_started_by_the_next(void **st
         }
 }
 
+/* Release of a GPU with everything in the way: a leftover, monitoring, and checks behind the reset. */
+static void test_an_agent_that_dies_at_any_step_of_the_whole_handover_knows_no_clean_gpu(void **state) {
+        unsigned steps = 0;
+        bool done = false;
+
+        for (; !done; steps++) {
+                CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+                Told told;
+
+                assert_int_equal(strv_append(&f->config->quiesce.units, "dcgm.service"), 0);
+                f->fake.gpus[0].sample.checks = true;
+                assert_int_equal(fixture_acquire(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+                fake_hold_leftover(&f->fake, 0, "python", 1860);
+                fake_hold_monitor(&f->fake, 0, "nv-hostengine", 100);
+                assert_int_equal(fixture_request(f, REQUEST_RELEASE, "0", "slurm/1.0", &told), 0);
+                for (unsigned i = 0; i < steps && told.times == 0; i++)
+                        fixture_answer(f);
+                done = told.times > 0;
+                assert_int_equal(fixture_state(f, 0) == GPU_STATE_CLEAN, done);
+
+                fixture_crash(f);
+                assert_int_equal(fixture_state(f, 0), done ? GPU_STATE_CLEAN : GPU_STATE_DIRTY);
+                assert_string_equal(fixture_gpu(f, 0)->tenant, "");
+                f->fake.quiesced |= done; /* the resume was out when it died */
+                fixture_tick(f);
+                fixture_run_for(f, 60 * USEC_PER_SEC);
+                assert_false(f->fake.quiesced);
+                assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told),
+                                steps <= 3 ? OUTCOME_BUSY : OUTCOME_DONE);
+        }
+        assert_int_equal(steps,
+                        11); /* probe, reset, holders, leftovers, quiesce, reset, look, checks, look */
+}
+
 static void test_what_cannot_be_noted_is_not_stopped(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_monitored(1);
         Told told;
@@ -181,6 +215,8 @@ int main(void) {
                 cmocka_unit_test(test_what_would_not_start_is_tried_again),
                 cmocka_unit_test(test_a_stop_waits_until_monitoring_runs_again),
                 cmocka_unit_test(test_an_agent_that_dies_has_monitoring_started_by_the_next),
+                cmocka_unit_test(
+                                test_an_agent_that_dies_at_any_step_of_the_whole_handover_knows_no_clean_gpu),
                 cmocka_unit_test(test_what_cannot_be_noted_is_not_stopped),
         };
 
