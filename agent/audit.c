@@ -41,9 +41,17 @@ static int compare_index(const void *a, const void *b) {
         return (x->sample.index > y->sample.index) - (x->sample.index < y->sample.index);
 }
 
-/* The request's GPUs, or those that failed, by index. Their number, and *ret (to be freed); 0 without
- * memory. */
+static bool all_kept(const Request *request) {
+        for (size_t i = 0; i < request->n_items; i++)
+                if (!request->items[i].kept)
+                        return false;
+        return true;
+}
+
+/* The request's GPUs that its line is about, by index: of a failure those that failed, of a reset those that
+ * were reset. Their number, and *ret (to be freed); 0 without memory. */
 static size_t collect_gpus(const Request *request, bool failed_only, const Gpu ***ret) {
+        bool kept = all_kept(request);
         const Gpu **gpus;
         size_t n = 0;
 
@@ -52,7 +60,8 @@ static size_t collect_gpus(const Request *request, bool failed_only, const Gpu *
         if (!gpus)
                 return 0;
         for (size_t i = 0; i < request->n_items; i++)
-                if (!failed_only || outcome_is_failure(request->items[i].outcome))
+                if (failed_only ? outcome_is_failure(request->items[i].outcome)
+                                : request->items[i].kept == kept)
                         gpus[n++] = request->items[i].gpu;
         qsort(gpus, n, sizeof *gpus, compare_index);
         return n;
@@ -71,31 +80,83 @@ static size_t job_of_tenant(const char *tenant, const char **ret) {
         return job ? strcspn(job, ".") : 0;
 }
 
-/* "job 26: GPUs 0,1 reset", "job 27: GPU reset of 0 failed: …", "GPUs 0,1 reset for pod/…" */
+/* What became of a request, for the journal. */
+typedef enum AuditEnd {
+        AUDIT_DONE,
+        AUDIT_KEPT,    /* a release of what others still share */
+        AUDIT_SKIPPED, /* handover.reset is off */
+        AUDIT_FAILED,
+        AUDIT_OBSERVED, /* failed, and the site only observes */
+        _AUDIT_END_MAX,
+} AuditEnd;
+
+static AuditEnd request_end(const Request *request) {
+        if (outcome_is_failure(request->outcome))
+                return AUDIT_FAILED;
+        if (request->observed)
+                return AUDIT_OBSERVED;
+        if (request->skipped)
+                return AUDIT_SKIPPED;
+        return all_kept(request) ? AUDIT_KEPT : AUDIT_DONE;
+}
+
+/* The gravest of its GPUs: of an observed failure the request itself has none. */
+static Outcome request_outcome(const Request *request) {
+        Outcome outcome = request->outcome;
+
+        for (size_t i = 0; i < request->n_items; i++)
+                outcome = outcome_gravest(outcome, request->items[i].outcome);
+        return outcome;
+}
+
+static void print_what(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
+        static const char *const booking[_AUDIT_END_MAX] = {
+                [AUDIT_DONE] = " booked",
+                [AUDIT_KEPT] = " booked",
+                [AUDIT_SKIPPED] = " booked",
+                [AUDIT_FAILED] = " refused",
+                [AUDIT_OBSERVED] = " booked, but would be refused",
+        };
+        static const char *const reset[_AUDIT_END_MAX] = {
+                [AUDIT_DONE] = " reset",
+                [AUDIT_KEPT] = " not reset",
+                [AUDIT_SKIPPED] = " not reset",
+                [AUDIT_FAILED] = " failed",
+                [AUDIT_OBSERVED] = " failed",
+        };
+        AuditEnd end = request_end(request);
+
+        (void) fputs(request->kind != REQUEST_ACQUIRE && (end == AUDIT_FAILED || end == AUDIT_OBSERVED)
+                                        ? "GPU reset of "
+                                        : "GPUs ",
+                        file);
+        print_indexes(file, gpus, n);
+        (void) fputs((request->kind == REQUEST_ACQUIRE ? booking : reset)[end], file);
+}
+
+/* "job 26: GPUs 0,1 reset", "job 27: GPU reset of 0 failed: …", "GPUs 0,1 booked for pod/…" */
 static void print_request(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
         const char *job;
         size_t job_length = job_of_tenant(request->tenant, &job);
+        AuditEnd end = request_end(request);
 
         if (job)
                 (void) fprintf(file, "job %.*s: ", (int) job_length, job);
-        if (outcome_is_failure(request->outcome)) {
-                (void) fputs("GPU reset of ", file);
-                print_indexes(file, gpus, n);
-                (void) fputs(" failed", file);
-        } else {
-                (void) fputs("GPUs ", file);
-                print_indexes(file, gpus, n);
-                (void) fputs(request->skipped ? " not reset" : " reset", file);
-        }
+        print_what(file, request, gpus, n);
         if (request->tenant && !job)
                 (void) fprintf(file, " for %s", request->tenant);
         if (request->reason)
                 (void) fprintf(file, " (%s)", request->reason);
-        if (outcome_is_failure(request->outcome))
+        if (end == AUDIT_FAILED || end == AUDIT_OBSERVED)
                 (void) fprintf(file, ": %s",
-                                request->message ? request->message : outcome_to_string(request->outcome));
-        else if (request->skipped)
+                                request->message ? request->message
+                                                 : outcome_to_string(request_outcome(request)));
+        if (end == AUDIT_KEPT)
+                (void) fputs(": others share them still", file);
+        if (end == AUDIT_SKIPPED)
                 (void) fputs(": handover.reset is off", file);
+        if (end == AUDIT_OBSERVED)
+                (void) fputs(" (mode is observe: nothing follows)", file);
 }
 
 static void add_message(JournalEntry *entry, const Request *request, const Gpu *const *gpus, size_t n) {
@@ -116,30 +177,63 @@ static void add_message(JournalEntry *entry, const Request *request, const Gpu *
         journal_add(entry, "MESSAGE", text);
 }
 
+/* A booking that was there already is no news. */
+static bool is_news(const Request *request) {
+        if (request->n_items == 0)
+                return false;
+        if (request->kind == REQUEST_RESET || request->kind == REQUEST_RELEASE)
+                return true;
+        if (request->kind != REQUEST_ACQUIRE)
+                return false;
+        if (outcome_is_failure(request->outcome) || request->observed)
+                return true;
+        for (size_t i = 0; i < request->n_items; i++)
+                if (request->items[i].booked)
+                        return true;
+        return false;
+}
+
+static const char* request_message_id(const Request *request, AuditEnd end) {
+        bool booking = request->kind == REQUEST_ACQUIRE;
+
+        switch (end) {
+        case AUDIT_DONE: return booking ? MESSAGE_ID_GPUS_BOOKED : MESSAGE_ID_HANDOVER_DONE;
+        case AUDIT_KEPT:
+        case AUDIT_SKIPPED: return booking ? MESSAGE_ID_GPUS_BOOKED : MESSAGE_ID_HANDOVER_OFF;
+        case AUDIT_FAILED: return booking ? MESSAGE_ID_BOOKING_REFUSED : MESSAGE_ID_HANDOVER_FAILED;
+        case AUDIT_OBSERVED: return MESSAGE_ID_OBSERVED;
+        case _AUDIT_END_MAX: break;
+        }
+        return MESSAGE_ID_HANDOVER_FAILED;
+}
+
 static void on_request_finished(const Request *request, void *userdata) {
         CLEANUP(free_ptr) const Gpu **gpus = NULL;
-        bool failed = outcome_is_failure(request->outcome);
+        AuditEnd end = request_end(request);
+        bool failed = end == AUDIT_FAILED || end == AUDIT_OBSERVED;
+        bool quiet = request->kind == REQUEST_ACQUIRE && !failed;
         JournalEntry entry;
         size_t n;
 
-        if ((request->kind != REQUEST_RESET && request->kind != REQUEST_RELEASE) || request->n_items == 0)
+        if (!is_news(request))
                 return;
         n = collect_gpus(request, failed, &gpus);
 
-        journal_begin(&entry,
-                        failed                             ? MESSAGE_ID_HANDOVER_FAILED
-                                        : request->skipped ? MESSAGE_ID_HANDOVER_OFF
-                                                           : MESSAGE_ID_HANDOVER_DONE,
-                        failed ? LOG_ERR : LOG_INFO,
-                        request->identifier ? request->identifier : AUDIT_IDENTIFIER);
+        /* Under a hook's own name are the ends of jobs, and what kept others from starting. */
+        journal_begin(&entry, request_message_id(request, end),
+                        end == AUDIT_FAILED                     ? LOG_ERR
+                                        : end == AUDIT_OBSERVED ? LOG_WARNING
+                                                                : LOG_INFO,
+                        request->identifier && !quiet ? request->identifier : AUDIT_IDENTIFIER);
         add_message(&entry, request, gpus, n);
         journal_add(&entry, "GPUAGENT_TENANT", request->tenant ? request->tenant : "");
         for (size_t i = 0; i < n; i++)
                 journal_add(&entry, "GPUAGENT_GPU", gpus[i]->sample.uuid);
         journal_add(&entry, "GPUAGENT_RESULT",
-                        failed                             ? bus_error_short_name(request->outcome)
-                                        : request->skipped ? "skipped"
-                                                           : outcome_to_string(request->outcome));
+                        failed ? bus_error_short_name(request_outcome(request))
+                                        : end == AUDIT_SKIPPED || end == AUDIT_KEPT
+                                        ? "skipped"
+                                        : outcome_to_string(request->outcome));
         journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
                         (unsigned long) (request->finished_usec - request->started_usec));
         journal_send(&entry);
@@ -232,8 +326,26 @@ static void on_reset_finished(
                         text);
 }
 
-static void on_manager_changed(uint32_t changes, void *userdata) {
+static void on_gpu_removed(Gpu *gpu, void *userdata) {
         Audit *audit = userdata;
+
+        gpu_table_remove(&audit->gpus, gpu);
+        say_of_gpu(gpu, MESSAGE_ID_GPU_FORGOTTEN, LOG_NOTICE, NULL, "is forgotten", "");
+}
+
+static void on_lease_reclaimed(Gpu *gpu, const char *tenant, void *userdata) {
+        JournalEntry entry;
+
+        journal_begin(&entry, MESSAGE_ID_LEASE_RECLAIMED, LOG_NOTICE, AUDIT_IDENTIFIER);
+        journal_add_format(&entry, "MESSAGE",
+                        "GPU %u was leased to %s, which is gone from this node: the lease ends",
+                        gpu->sample.index, tenant);
+        journal_add(&entry, "GPUAGENT_TENANT", tenant);
+        journal_add(&entry, "GPUAGENT_GPU", gpu->sample.uuid);
+        journal_send(&entry);
+}
+
+static void say_driver_state(Audit *audit) {
         DriverState state = manager_driver_state(audit->manager);
         const char *error = manager_driver_error(audit->manager);
         JournalEntry entry;
@@ -250,14 +362,35 @@ static void on_manager_changed(uint32_t changes, void *userdata) {
         journal_send(&entry);
 }
 
+static void say_maintenance(const Audit *audit) {
+        const char *reason = manager_maintenance(audit->manager);
+        JournalEntry entry;
+
+        journal_begin(&entry, MESSAGE_ID_MAINTENANCE, LOG_NOTICE, AUDIT_IDENTIFIER);
+        journal_add_format(&entry, "MESSAGE", "Maintenance is %s%s%s", reason ? "on" : "off",
+                        reason && reason[0] != '\0' ? ": " : "", reason ? reason : "");
+        journal_add(&entry, "GPUAGENT_RESULT", reason ? "on" : "off");
+        journal_send(&entry);
+}
+
+static void on_manager_changed(uint32_t changes, void *userdata) {
+        Audit *audit = userdata;
+
+        say_driver_state(audit);
+        if (changes & MANAGER_CHANGE_MAINTENANCE)
+                say_maintenance(audit);
+}
+
 int audit_new(Manager *manager, Audit **ret) {
         CLEANUP(audit_free_ptr) Audit *audit = NULL;
         ManagerObserver observer = {
+                .on_gpu_removed = on_gpu_removed,
                 .on_gpu_changed = on_gpu_changed,
                 .on_manager_changed = on_manager_changed,
                 .on_reset_started = on_reset_started,
                 .on_reset_finished = on_reset_finished,
                 .on_request_finished = on_request_finished,
+                .on_lease_reclaimed = on_lease_reclaimed,
         };
         int r;
 

@@ -51,6 +51,16 @@ void* gpu_table_get(GpuTable *table, const Gpu *gpu) {
         return entry;
 }
 
+void gpu_table_remove(GpuTable *table, const Gpu *gpu) {
+        size_t place = table_place(table, gpu);
+        char *entry = (char *) table->entries + place * table->entry_size;
+
+        if (!gpu_table_find(table, gpu))
+                return;
+        table->n--;
+        memmove(entry, entry + table->entry_size, (table->n - place) * table->entry_size);
+}
+
 void gpu_table_done(GpuTable *table) {
         free(table->entries);
         table->entries = NULL;

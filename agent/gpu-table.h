@@ -20,4 +20,7 @@ void* gpu_table_get(GpuTable *table, const Gpu *gpu);
 /* The GPU's entry, or NULL if it has none. */
 const void* gpu_table_find(const GpuTable *table, const Gpu *gpu);
 
+/* The GPU is about to be freed: another may come to its address. */
+void gpu_table_remove(GpuTable *table, const Gpu *gpu);
+
 void gpu_table_done(GpuTable *table);

@@ -201,7 +201,8 @@ static int on_post(sd_event_source *source, void *userdata) {
         int r;
 
         if (daemon->bus_settled &&
-                        (daemon->waited || manager_driver_state(daemon->manager) != DRIVER_UNKNOWN))
+                        (daemon->waited || manager_maintenance(daemon->manager) ||
+                                        manager_driver_state(daemon->manager) != DRIVER_UNKNOWN))
                 status_ready(daemon->status);
         if (daemon->stopping && manager_is_idle(daemon->manager))
                 return sd_event_exit(daemon->event, 0);

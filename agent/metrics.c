@@ -84,6 +84,13 @@ static void on_gpu_added(Gpu *gpu, void *userdata) {
         hurry(userdata);
 }
 
+static void on_gpu_removed(Gpu *gpu, void *userdata) {
+        Metrics *metrics = userdata;
+
+        gpu_table_remove(&metrics->counts, gpu);
+        hurry(metrics);
+}
+
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         hurry(userdata);
 }
@@ -108,6 +115,7 @@ int metrics_new(sd_event *event, Manager *manager, const char *path, const char 
         CLEANUP(metrics_free_ptr) Metrics *metrics = NULL;
         ManagerObserver observer = {
                 .on_gpu_added = on_gpu_added,
+                .on_gpu_removed = on_gpu_removed,
                 .on_gpu_changed = on_gpu_changed,
                 .on_manager_changed = on_manager_changed,
                 .on_reset_finished = on_reset_finished,

@@ -25,7 +25,9 @@ static void print_line(const Manager *manager, char *ret, size_t size) {
         (void) manager_gpus(manager, &n);
         if (quarantined > 0)
                 (void) snprintf(quarantine, sizeof quarantine, ", %u quarantined", quarantined);
-        if (driver != DRIVER_OK)
+        if (manager_maintenance(manager))
+                (void) snprintf(trouble, sizeof trouble, ", maintenance");
+        else if (driver != DRIVER_OK)
                 (void) snprintf(trouble, sizeof trouble, ", driver %s", driver_state_to_string(driver));
         (void) snprintf(ret, size, "%zu GPU%s%s%s", n, n == 1 ? "" : "s", quarantine, trouble);
 }
@@ -46,6 +48,10 @@ static void on_gpu_added(Gpu *gpu, void *userdata) {
         tell(userdata);
 }
 
+static void on_gpu_removed(Gpu *gpu, void *userdata) {
+        tell(userdata);
+}
+
 static void on_manager_changed(uint32_t changes, void *userdata) {
         tell(userdata);
 }
@@ -61,6 +67,7 @@ void status_ready(Status *status) {
 int status_new(Manager *manager, Status **ret) {
         CLEANUP(status_free_ptr) Status *status = NULL;
         ManagerObserver observer = { .on_gpu_added = on_gpu_added,
+                .on_gpu_removed = on_gpu_removed,
                 .on_manager_changed = on_manager_changed };
         int r;
 

@@ -204,8 +204,12 @@ static int failure_from_bus_error(Failure *failure, const sd_bus_error *error) {
                 return failure_set(failure, exit_code, "gpuagentd went away before it answered");
         if (exit_code == CLI_NO_AGENT)
                 return failure_set(failure, exit_code, NOT_RUNNING);
-        return failure_set(failure, exit_code, "%s",
+        (void) failure_set(failure, exit_code, "%s",
                         error->message && error->message[0] ? error->message : error->name);
+        if (startswith(error->name, AGENT_NAME ".Error."))
+                (void) snprintf(failure->error, sizeof failure->error, "%s",
+                                error->name + strlen(AGENT_NAME ".Error."));
+        return -EIO;
 }
 
 int client_finish(Client *client, Call *call, sd_bus_message **ret_reply, Failure *failure) {
@@ -295,6 +299,12 @@ int message_append_request(sd_bus_message *message, char **ids, const Options *o
                 r = sd_bus_message_append(message, "{sv}", "timeout-usec", "t", options->timeout_usec);
         if (r >= 0 && !options->wait)
                 r = sd_bus_message_append(message, "{sv}", "wait", "b", false);
+        if (r >= 0 && options->shared)
+                r = sd_bus_message_append(message, "{sv}", "shared", "b", true);
+        if (r >= 0 && options->force)
+                r = sd_bus_message_append(message, "{sv}", "force", "b", true);
+        if (r >= 0 && options->checks)
+                r = sd_bus_message_append(message, "{sv}", "checks", "b", true);
         if (r >= 0)
                 r = sd_bus_message_close_container(message);
         return r < 0 ? r : 0;

@@ -62,8 +62,8 @@ int client_subscribe(
  * agent is gone: negative, and *failure says so. */
 int client_wait(Client *client, usec_t deadline_usec, Failure *failure);
 
-/* Appends the ids (a strv) and the options a{sv} as Reset, Release, Verify and ListProcesses take them:
- * tenant, identifier and wait as on the command line, and the timeout if it is not 0. 0 · negative errno. */
+/* Appends the ids (a strv) and the options a{sv} as Reset, Acquire, Release, Verify and ListProcesses take
+ * them: what was given on the command line, and the timeout if it is not 0. 0 · negative errno. */
 int message_append_request(sd_bus_message *message, char **ids, const Options *options);
 
 /* How long to wait for the answer to a request with these options that works on GPUs. */

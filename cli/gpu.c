@@ -24,6 +24,8 @@ static const Property manager_properties[] = {
         FIELD("DriverState", "s", Tray, driver_state),
         FIELD("DriverError", "s", Tray, driver_error),
         FIELD("HandoverReset", "b", Tray, handover_reset),
+        FIELD("Maintenance", "b", Tray, maintenance),
+        FIELD("MaintenanceReason", "s", Tray, maintenance_reason),
         FIELD("Mode", "s", Tray, mode),
         FIELD("ResetsPending", "u", Tray, resets_pending),
         FIELD("Quarantined", "u", Tray, quarantined),

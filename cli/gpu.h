@@ -44,7 +44,8 @@ typedef struct GpuView {
 typedef struct Tray {
         sd_bus_message *properties, *objects;
         const char *version, *node_name, *driver_version, *driver_state, *driver_error, *mode;
-        bool handover_reset;
+        const char *maintenance_reason;
+        bool handover_reset, maintenance;
         uint32_t resets_pending, quarantined;
         GpuView *gpus; /* in the order of their index */
         size_t n_gpus;

@@ -14,14 +14,20 @@ static const Verb verbs[] = {
         { "list", "[TRAY...]", -1, OPTION_JSON | OPTION_LEGEND | OPTION_WATCH, verb_list },
         { "status", "[GPU...]", -1, OPTION_JSON, verb_status },
         { "reset", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT, verb_reset },
-        { "verify", "", 0, OPTION_ID, verb_verify },
+        { "verify", "", 0, OPTION_ID | OPTION_CHECKS, verb_verify },
+        { "acquire", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_SHARED, verb_acquire },
+        { "release", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT | OPTION_FORCE,
+                        verb_release },
         { "ps", "", 0, OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
         { "clique", "", 0, OPTION_JSON | OPTION_LEGEND, verb_clique },
         { "partition", "[list]", 1, OPTION_JSON | OPTION_LEGEND, verb_partition },
         { "monitor", "", 0, OPTION_JSON, verb_monitor },
         { "metrics", "", 0, 0, verb_metrics },
         { "reload", "", 0, 0, verb_reload },
+        { "maintenance", "on|off [REASON...]", -1, 0, verb_maintenance },
+        { "forget", "GPU", 1, 0, verb_forget },
         { "boot-reset", "", 0, 0, verb_boot_reset },
+        { "slurm-prolog", "", 0, OPTION_IDENTIFIER, verb_slurm_prolog },
         { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
 };
 
@@ -33,6 +39,9 @@ typedef enum LongOption {
         LONG_NO_LEGEND,
         LONG_NO_WAIT,
         LONG_WATCH,
+        LONG_SHARED,
+        LONG_FORCE,
+        LONG_CHECKS,
         LONG_CONFIG,
         LONG_VERSION,
 } LongOption;
@@ -47,6 +56,9 @@ static const struct option long_options[] = {
         { "no-legend", no_argument, NULL, LONG_NO_LEGEND },
         { "no-wait", no_argument, NULL, LONG_NO_WAIT },
         { "watch", no_argument, NULL, LONG_WATCH },
+        { "shared", no_argument, NULL, LONG_SHARED },
+        { "force", no_argument, NULL, LONG_FORCE },
+        { "checks", no_argument, NULL, LONG_CHECKS },
         { "quiet", no_argument, NULL, 'q' },
         { "config", required_argument, NULL, LONG_CONFIG },
         { "version", no_argument, NULL, LONG_VERSION },
@@ -61,28 +73,25 @@ static void print_help(void) {
                     "\n"
                     "  list [--watch]         one line a GPU (the default)\n"
                     "  status [GPU...]        what is wrong, since when, and what cures it\n"
-                    "  reset [-i LIST]        reset and verify GPUs\n"
-                    "  verify [-i LIST]       whether GPUs are clean\n"
-                    "  ps [-i LIST]           who holds the GPUs\n"
-                    "  clique                 cliques and their GPUs\n"
-                    "  partition [list]       partitions and their GPUs\n"
-                    "  monitor                changes as they come\n"
-                    "  metrics                metrics in Prometheus' text format\n"
+                    "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
+                    "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
+                    "  clique, partition      cliques, partitions, and their GPUs\n"
+                    "  monitor, metrics       changes as they come; metrics for Prometheus\n"
+                    "  maintenance on|off     hand out nothing, and leave the driver alone\n"
+                    "  forget GPU             that is in the tray no longer\n"
                     "  reload                 have gpuagentd read its configuration anew\n"
-                    "  boot-reset             reset what was not reset in this boot\n"
-                    "  slurm-epilog           the handover after a Slurm job\n"
+                    "  boot-reset, slurm-prolog, slurm-epilog: for the boot and for Slurm\n"
                     "\n"
                     "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"
                     "      --job ID[.N]       the tenant is this Slurm job, N times restarted\n"
                     "      --tenant TENANT    the tenant, such as slurm/27.0\n"
+                    "      --shared           acquire: others may book the GPUs, too\n"
+                    "      --force            release: whoever the tenant is\n"
+                    "      --checks           verify: run the site's checks\n"
                     "      --timeout SEC      give up after this long\n"
-                    "      --no-wait          return once the reset is asked for\n"
+                    "      --no-wait          return once the work is asked for\n"
                     "  -t, --identifier ID    have the outcome logged under this syslog identifier\n"
-                    "      --json MODE        short or pretty, for programs\n"
-                    "      --no-legend        no column names\n"
-                    "  -q, --quiet            print errors only\n"
-                    "      --version          print the version\n"
-                    "  -h, --help             print this\n"
+                    "      --json MODE, --no-legend, -q, --quiet, --version, -h, --help\n"
                     "\n"
                     "See gpuagentctl(1).");
 }
@@ -102,11 +111,12 @@ static int set_tenant(Options *options, const char *tenant) {
         if (!tenant_is_valid(tenant))
                 return fail_with(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
         (void) snprintf(options->tenant, sizeof options->tenant, "%s", tenant);
+        options->any_restart = false;
         options->given |= OPTION_TENANT;
         return CLI_DONE;
 }
 
-/* "27.1", or "27" for one that was never restarted. */
+/* "27.1", or "27" for whichever of them has a lease. */
 static int set_job(Options *options, const char *job) {
         CLEANUP(free_ptr) char *id = strdup(job);
         char tenant[TENANT_MAX + 1];
@@ -125,7 +135,9 @@ static int set_job(Options *options, const char *job) {
         if (r < 0)
                 return fail_with(CLI_USAGE, "'%s' is no job, such as 27 or 27.1", job);
         (void) snprintf(tenant, sizeof tenant, "slurm/%u.%u", id_number, restarts);
-        return set_tenant(options, tenant);
+        r = set_tenant(options, tenant);
+        options->any_restart = !dot;
+        return r;
 }
 
 static int set_timeout(Options *options, const char *timeout) {
@@ -165,6 +177,18 @@ static int set_option(Options *options, int option, const char *argument) {
                 options->watch = true;
                 options->given |= OPTION_WATCH;
                 return CLI_DONE;
+        case LONG_SHARED:
+                options->shared = true;
+                options->given |= OPTION_SHARED;
+                return CLI_DONE;
+        case LONG_FORCE:
+                options->force = true;
+                options->given |= OPTION_FORCE;
+                return CLI_DONE;
+        case LONG_CHECKS:
+                options->checks = true;
+                options->given |= OPTION_CHECKS;
+                return CLI_DONE;
         case 'q': options->quiet = true; return CLI_DONE;
         case LONG_CONFIG: options->config_path = argument; return CLI_DONE;
         }
@@ -174,7 +198,7 @@ static int set_option(Options *options, int option, const char *argument) {
 /* The name of the option behind a flag that a verb does not take. */
 static const char* option_name(uint32_t flag) {
         static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
-                "--no-wait", "--watch" };
+                "--no-wait", "--watch", "--shared", "--force", "--checks" };
 
         return names[__builtin_ctz(flag)];
 }

@@ -24,6 +24,9 @@ typedef enum OptionFlag {
         OPTION_IDENTIFIER = 1 << 4,
         OPTION_NO_WAIT = 1 << 5,
         OPTION_WATCH = 1 << 6,
+        OPTION_SHARED = 1 << 7,
+        OPTION_FORCE = 1 << 8,
+        OPTION_CHECKS = 1 << 9,
 } OptionFlag;
 
 typedef struct Options {
@@ -33,11 +36,15 @@ typedef struct Options {
         bool quiet;
         bool wait;
         bool watch;
+        bool shared;
+        bool force;
+        bool checks;
         const char *ids;             /* -i as it was written; NULL: all GPUs */
         char tenant[TENANT_MAX + 1]; /* "" for none */
-        const char *identifier;      /* NULL for none */
-        usec_t timeout_usec;         /* 0: the verb's own */
-        const char *config_path;     /* NULL: the usual files */
+        bool any_restart;        /* --job without N: the tenant has N = 0, and may be one with another N */
+        const char *identifier;  /* NULL for none */
+        usec_t timeout_usec;     /* 0: the verb's own */
+        const char *config_path; /* NULL: the usual files */
 } Options;
 
 /* Verbs return a CliExit. argv[0] is the verb's name, the rest its arguments. */
@@ -60,4 +67,9 @@ int verb_monitor(const Options *options, int argc, char **argv);
 int verb_metrics(const Options *options, int argc, char **argv);
 int verb_reload(const Options *options, int argc, char **argv);
 int verb_boot_reset(const Options *options, int argc, char **argv);
+int verb_acquire(const Options *options, int argc, char **argv);
+int verb_release(const Options *options, int argc, char **argv);
+int verb_maintenance(const Options *options, int argc, char **argv);
+int verb_forget(const Options *options, int argc, char **argv);
+int verb_slurm_prolog(const Options *options, int argc, char **argv);
 int verb_slurm_epilog(const Options *options, int argc, char **argv);

@@ -20,7 +20,8 @@ typedef enum CliExit {
 /* Why something did not work: set by the function that failed, reported once by the verb. */
 typedef struct Failure {
         CliExit exit_code;
-        char *message; /* one line; NULL when there was no memory for it */
+        char *message;  /* one line; NULL when there was no memory for it */
+        char error[32]; /* the agent's error without its prefix, "Busy"; "" where it is none of its own */
 } Failure;
 
 void failure_done(Failure *failure);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/gpu-list.h"
+#include "cli/lease.h"
 #include "cli/progress.h"
 
 /* After a success all that were asked for; after a failure those that did get through. */
@@ -21,11 +22,14 @@ int reset_gpus(Client *client, const Options *options, char **ids, Failure *fail
         CLEANUP(progress_free_ptr) Progress *progress = NULL;
         CLEANUP(tray_done) Tray tray = {};
         bool show = !options->quiet && options->wait && isatty(STDOUT_FILENO);
+        Options request = *options;
         int r;
 
         r = tray_read(client, &tray, failure);
         if (r >= 0)
                 r = gpu_list_complete(ids, &tray, failure);
+        if (r >= 0 && request.any_restart)
+                r = lease_find_restart(&tray, request.tenant, failure);
         if (r < 0)
                 return r;
 
@@ -33,7 +37,7 @@ int reset_gpus(Client *client, const Options *options, char **ids, Failure *fail
         if (r >= 0)
                 r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Reset", &message);
         if (r >= 0)
-                r = message_append_request(message, ids, options);
+                r = message_append_request(message, ids, &request);
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask gpuagentd for a reset");
 

@@ -18,7 +18,7 @@ int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failu
 
         if (strstr(job->visible_devices, "MIG-"))
                 return failure_set(failure, CLI_FAILED,
-                                "the job had MIG devices (%s), which cannot be reset one by one",
+                                "the job has MIG devices (%s), which cannot be reset one by one",
                                 job->visible_devices);
         if (startswith(job->visible_devices, "GPU-")) {
                 for (const char *c = job->visible_devices; *c != '\0'; c++)

@@ -339,8 +339,11 @@ int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure) {
         return 1;
 }
 
-usec_t slurm_epilog_timeout_parse(const char *text) {
-        static const char *const keys[] = { "EpilogTimeout=", "PrologEpilogTimeout=" };
+usec_t slurm_timeout_parse(const char *text, SlurmScript script) {
+        const char *const keys[] = {
+                script == SLURM_PROLOG ? "PrologTimeout=" : "EpilogTimeout=",
+                "PrologEpilogTimeout=",
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -360,10 +363,10 @@ usec_t slurm_epilog_timeout_parse(const char *text) {
         return USEC_INFINITY;
 }
 
-usec_t slurm_epilog_timeout(const SlurmJob *job) {
+usec_t slurm_timeout(const SlurmJob *job, SlurmScript script) {
         CLEANUP(free_ptr) char *text = NULL;
 
         if (file_read(AT_FDCWD, conf_path(job), CONF_SIZE_MAX, &text, NULL) < 0)
                 return USEC_INFINITY;
-        return slurm_epilog_timeout_parse(text);
+        return slurm_timeout_parse(text, script);
 }

@@ -28,9 +28,14 @@ int gres_list_read(const SlurmJob *job, GresList *ret, Failure *failure);
  * is not kept. */
 bool slurm_conf_has_include(const char *text);
 
-/* Slurm's limit for the epilog in its slurm.conf: EpilogTimeout, else PrologEpilogTimeout. USEC_INFINITY if
- * there is none. */
-usec_t slurm_epilog_timeout(const SlurmJob *job);
+typedef enum SlurmScript {
+        SLURM_PROLOG,
+        SLURM_EPILOG,
+} SlurmScript;
+
+/* Slurm's limit for the script in its slurm.conf: PrologTimeout or EpilogTimeout, else PrologEpilogTimeout.
+ * USEC_INFINITY if there is none. */
+usec_t slurm_timeout(const SlurmJob *job, SlurmScript script);
 
 /* The same from the text of a slurm.conf. */
-usec_t slurm_epilog_timeout_parse(const char *text);
+usec_t slurm_timeout_parse(const char *text, SlurmScript script);

@@ -42,11 +42,10 @@ int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n) {
 }
 
 int slurm_job_read(SlurmJob *ret, Failure *failure) {
-        CLEANUP(slurm_job_done) SlurmJob job = {};
+        SlurmJob job = {};
         const char *gpus = getenv("SLURM_JOB_GPUS"), *id = getenv("SLURM_JOB_ID");
         const char *restarts_text = getenv("SLURM_JOB_RESTART_COUNT");
         uint32_t restarts = 0;
-        int r;
 
         if (!gpus || gpus[0] == '\0')
                 return 0;
@@ -56,18 +55,22 @@ int slurm_job_read(SlurmJob *ret, Failure *failure) {
         if (restarts_text && restarts_text[0] != '\0' && parse_u32(restarts_text, UINT32_MAX, &restarts) < 0)
                 return failure_set(failure, CLI_FAILED, "SLURM_JOB_RESTART_COUNT is '%s', which is no count",
                                 restarts_text);
-        r = slurm_positions_parse(gpus, &job.positions, &job.n_positions);
-        if (r == -EINVAL)
-                return failure_set(failure, CLI_FAILED, "SLURM_JOB_GPUS is '%s', which is no list of GPUs",
-                                gpus);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot read SLURM_JOB_GPUS");
 
         (void) snprintf(job.tenant, sizeof job.tenant, "slurm/%u.%u", job.id, restarts);
+        job.gpus = gpus;
         job.visible_devices = getenv("CUDA_VISIBLE_DEVICES") ?: "";
         job.node = getenv("SLURMD_NODENAME");
         job.configuration = getenv("SLURM_CONF");
         *ret = job;
-        job = (SlurmJob){};
         return 1;
+}
+
+int slurm_job_read_positions(SlurmJob *job, Failure *failure) {
+        int r;
+
+        r = slurm_positions_parse(job->gpus, &job->positions, &job->n_positions);
+        if (r == -EINVAL)
+                return failure_set(failure, CLI_FAILED, "SLURM_JOB_GPUS is '%s', which is no list of GPUs",
+                                job->gpus);
+        return r < 0 ? failure_errno(failure, r, "cannot read SLURM_JOB_GPUS") : 0;
 }

@@ -12,7 +12,8 @@
 typedef struct SlurmJob {
         uint32_t id;
         char tenant[TENANT_MAX + 1]; /* "slurm/ID.N", N the restarts */
-        uint32_t *positions;         /* SLURM_JOB_GPUS: places in slurmd's own list of GPUs */
+        const char *gpus;            /* SLURM_JOB_GPUS */
+        uint32_t *positions;         /* the same as numbers: places in slurmd's own list of GPUs */
         size_t n_positions;
         const char *visible_devices; /* CUDA_VISIBLE_DEVICES, "" if unset */
         const char *node;            /* SLURMD_NODENAME, NULL if unset */
@@ -21,8 +22,12 @@ typedef struct SlurmJob {
 
 void slurm_job_done(SlurmJob *job);
 
-/* 1 and *ret · 0: the job has no GPUs · negative, and *failure says what is wrong with the environment. */
+/* All but the positions. 1 and *ret · 0: the job has no GPUs · negative, and *failure says what is wrong
+ * with the environment. */
 int slurm_job_read(SlurmJob *ret, Failure *failure);
+
+/* 0 · negative, and *failure says what is wrong with the list. */
+int slurm_job_read_positions(SlurmJob *job, Failure *failure);
 
 /* "0,3" to numbers. 0, *ret (to be freed) and *ret_n · -EINVAL · -ENOMEM. */
 int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n);

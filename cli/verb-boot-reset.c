@@ -104,6 +104,9 @@ static int look(const Options *options, Client **client, Tray *ret, Failure *fai
         if (r < 0)
                 return r;
 
+        if (tray.maintenance)
+                return failure_set(failure, CLI_FAILED, "no GPU was reset: maintenance is on%s%s",
+                                tray.maintenance_reason[0] ? ": " : "", tray.maintenance_reason);
         if (!streq(tray.driver_state, "ok")) {
                 (void) failure_set(failure, CLI_FAILED, "no GPU was reset: the driver is %s%s%s",
                                 tray.driver_state, tray.driver_error[0] ? ": " : "", tray.driver_error);

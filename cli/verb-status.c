@@ -58,6 +58,8 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
         else if (streq(gpu->state, "lost"))
                 (void) snprintf(ret, size,
                                 "reboot the tray; if the GPU does not come back, it needs service");
+        else if (streq(gpu->state, "in-use") && gpu->tenant[0])
+                return false; /* as it should be */
         else if (streq(gpu->state, "in-use"))
                 (void) snprintf(ret, size,
                                 "wait for its holders to end, or end them, then: gpuagentctl reset -i %s",
@@ -144,16 +146,22 @@ static void print_tray(const Tray *tray) {
         print_line(stdout, "  %-10s gpuagentd %s%s%s", "agent:", tray->version,
                         tray->handover_reset ? "" : ", handover.reset is off",
                         streq(tray->mode, "observe") ? ", it only observes" : "");
+        if (tray->maintenance)
+                print_line(stdout,
+                                "  %-10s maintenance is on%s%s; when it is over: gpuagentctl maintenance "
+                                "off",
+                                "on hold:", tray->maintenance_reason[0] ? ", " : "",
+                                tray->maintenance_reason);
 }
 
-/* A look for holders costs half a second on a busy node: only where something holds a GPU, and only for
- * those who may. */
+/* A look for holders costs half a second on a busy node: only where something holds a GPU, not in
+ * maintenance, and only for those who may. */
 static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options,
                 ProcessList *ret) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(strv_free_ptr) char **ids = NULL;
 
-        if (!streq(gpu->state, "in-use") || strv_append(&ids, gpu->uuid) < 0)
+        if (!streq(gpu->state, "in-use") || tray->maintenance || strv_append(&ids, gpu->uuid) < 0)
                 return;
         if (process_list_read(client, tray, ids, options, ret, &failure) < 0)
                 print_line(stderr, "gpuagentctl: the holders are not known: %s",

@@ -172,8 +172,9 @@ BusConnection* bus_connection_current(sd_bus *bus) {
         return sd_bus_slot_get_userdata(sd_bus_get_current_slot(bus));
 }
 
-bool bus_api_hides_names(const BusApi *api) {
-        return manager_config(api->manager)->access.processes == PROCESS_ACCESS_OWN;
+bool bus_connection_hides_names(const BusConnection *connection) {
+        return !connection->trusted &&
+                        manager_config(connection->api->manager)->access.processes == PROCESS_ACCESS_OWN;
 }
 
 int bus_group_resolve(const char *name, gid_t *ret) {

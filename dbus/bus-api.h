@@ -80,8 +80,8 @@ void bus_connection_stalled(BusConnection *connection);
 BusConnection* bus_connection_current(sd_bus *bus);
 
 /* Whether names of processes, users and tenants are kept from properties and signals (access.processes:
- * own). */
-bool bus_api_hides_names(const BusApi *api);
+ * own). Who reads those on the bus is not known; on the private socket it is root. */
+bool bus_connection_hides_names(const BusConnection *connection);
 
 /* The id of the group that access.group names. Asks the system's user database, which may take a while: at
  * load time only. 0 · -ENOENT no such group, -errno; *ret is (gid_t) -1 then, as it is for "". */

@@ -82,13 +82,17 @@ static bool sender_over_limit(const BusApi *api, const char *sender) {
         return n >= BUS_CALLS_PER_USER;
 }
 
+static unsigned user_limit(uid_t uid) {
+        return uid == 0 ? BUS_CALLS_OF_ROOT : BUS_CALLS_PER_USER;
+}
+
 static bool user_over_limit(const BusCall *call) {
         size_t n = 0;
 
         for (const BusCall *other = call->connection->api->calls; other; other = other->next)
                 if (other != call && other->uid == call->uid)
                         n++;
-        return n >= BUS_CALLS_PER_USER;
+        return n >= user_limit(call->uid);
 }
 
 void bus_call_decide(BusCall *call, bool allowed) {
@@ -132,9 +136,9 @@ static int watch_callers(BusConnection *connection) {
                         on_name_lost, NULL, connection);
 }
 
-static int limit_reached(sd_bus_error *error) {
+static int limit_reached(uid_t uid, sd_bus_error *error) {
         return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                        "More than %u calls of one user are waiting", BUS_CALLS_PER_USER);
+                        "More than %u calls of one user are waiting", user_limit(uid));
 }
 
 static int authorize_first(
@@ -146,7 +150,7 @@ static int authorize_first(
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "The caller is not known");
         if (sender_over_limit(connection->api, sender))
-                return limit_reached(error);
+                return limit_reached((uid_t) -1, error);
         if (connection->api->n_calls >= BUS_CALLS_MAX)
                 return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "Too many calls are waiting");
 
@@ -180,7 +184,7 @@ int bus_authorize_quietly(BusConnection *connection, sd_bus_message *msg, const 
                         return r;
                 bus_call_identified(call, 0);
                 if (call->over_limit)
-                        return limit_reached(error);
+                        return limit_reached(call->uid, error);
                 *ret = take_ptr(&call);
                 return 1;
         }
@@ -194,7 +198,7 @@ int bus_authorize_quietly(BusConnection *connection, sd_bus_message *msg, const 
                 return 0;
         }
         if (call->over_limit)
-                return limit_reached(error);
+                return limit_reached(call->uid, error);
         if (call->state == BUS_CALL_REFUSED) {
                 (void) sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
                                 "%s is for root, members of %s, and whom polkit allows %s",

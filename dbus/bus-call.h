@@ -10,8 +10,9 @@
 #define ACTION_PROBE  "org.gpuagent1.probe"
 #define ACTION_MANAGE "org.gpuagent1.manage"
 
-/* Calls that one user may have waiting at a time. */
+/* Calls that one user may have waiting at a time, and root. */
 #define BUS_CALLS_PER_USER 128U
+#define BUS_CALLS_OF_ROOT  2048U
 
 /* All of them, on the system bus: each is looked at for each. */
 #define BUS_CALLS_MAX 4096U

@@ -8,6 +8,7 @@
 
 static const char *const error_names[_OUTCOME_MAX] = {
         [OUTCOME_LEASED] = BUS_ERROR_PREFIX "Leased",
+        [OUTCOME_MAINTENANCE] = BUS_ERROR_PREFIX "Maintenance",
         [OUTCOME_BUSY] = BUS_ERROR_PREFIX "Busy",
         [OUTCOME_TIMED_OUT] = BUS_ERROR_PREFIX "TimedOut",
         [OUTCOME_NOT_SUPPORTED] = BUS_ERROR_PREFIX "NotSupported",
@@ -41,6 +42,9 @@ int bus_error_from_manager(sd_bus_error *error, const Manager *manager, int r) {
         switch (r) {
         case -EINVAL: return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, message);
         case -ENOENT: return sd_bus_error_set(error, BUS_ERROR_NO_SUCH_GPU, message);
+        case -EPERM: return sd_bus_error_set(error, BUS_ERROR_NOT_HOLDER, message);
+        case -ENOTSUP: return sd_bus_error_set(error, error_names[OUTCOME_NOT_SUPPORTED], message);
+        case -EBUSY: return sd_bus_error_set(error, error_names[OUTCOME_BUSY], message);
         case -ESHUTDOWN: return sd_bus_error_set(error, SD_BUS_ERROR_FAILED, message);
         case -ENOMEM: return sd_bus_error_set(error, SD_BUS_ERROR_NO_MEMORY, message);
         default:

@@ -8,6 +8,7 @@
 
 #define BUS_ERROR_PREFIX      "org.gpuagent1.Error."
 #define BUS_ERROR_NO_SUCH_GPU BUS_ERROR_PREFIX "NoSuchGPU"
+#define BUS_ERROR_NOT_HOLDER  BUS_ERROR_PREFIX "NotHolder"
 
 /* The last part of the error's name, "Busy"; NULL for an outcome that is none. */
 const char* bus_error_short_name(Outcome outcome);
@@ -16,5 +17,6 @@ const char* bus_error_short_name(Outcome outcome);
  * handler. */
 int bus_error_from_outcome(sd_bus_error *error, Outcome outcome, const char *message);
 
-/* Sets the error for a refusal of manager_request(), manager_find() or manager_verify_known(). As above. */
+/* Sets the error for a refusal of manager_request(), manager_find(), manager_forget() and the like. As
+ * above. */
 int bus_error_from_manager(sd_bus_error *error, const Manager *manager, int r);

@@ -60,8 +60,9 @@ int bus_gpu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***r
         return 0;
 }
 
-const char* bus_gpu_public_detail(const BusApi *api, const Gpu *gpu, Outcome outcome, const char *detail) {
-        if (!bus_api_hides_names(api))
+const char* bus_gpu_public_detail(
+                const BusConnection *connection, const Gpu *gpu, Outcome outcome, const char *detail) {
+        if (!bus_connection_hides_names(connection))
                 return detail;
         if (!outcome_is_failure(outcome))
                 return "";
@@ -86,81 +87,81 @@ static bool gpu_answers(const Gpu *gpu) {
 
 typedef struct Property {
         const char *name;
-        const char *(*text)(const BusApi *api, const Gpu *gpu);
+        const char *(*text)(const BusConnection *connection, const Gpu *gpu);
         uint32_t (*number)(const Gpu *gpu);
 } Property;
 
-static const char* text_uuid(const BusApi *api, const Gpu *gpu) {
+static const char* text_uuid(const BusConnection *connection, const Gpu *gpu) {
         return gpu->sample.uuid;
 }
 
-static const char* text_name(const BusApi *api, const Gpu *gpu) {
+static const char* text_name(const BusConnection *connection, const Gpu *gpu) {
         return gpu->sample.name;
 }
 
-static const char* text_bus_id(const BusApi *api, const Gpu *gpu) {
+static const char* text_bus_id(const BusConnection *connection, const Gpu *gpu) {
         return gpu->sample.bus_id;
 }
 
-static const char* text_serial(const BusApi *api, const Gpu *gpu) {
+static const char* text_serial(const BusConnection *connection, const Gpu *gpu) {
         return gpu->sample.serial;
 }
 
-static const char* text_state(const BusApi *api, const Gpu *gpu) {
+static const char* text_state(const BusConnection *connection, const Gpu *gpu) {
         return gpu_state_to_string(gpu_state(gpu));
 }
 
-static const char* text_reason(const BusApi *api, const Gpu *gpu) {
-        return bus_api_hides_names(api) ? gpu->reason_counts : gpu->reason;
+static const char* text_reason(const BusConnection *connection, const Gpu *gpu) {
+        return bus_connection_hides_names(connection) ? gpu->reason_counts : gpu->reason;
 }
 
-static const char* text_tenant(const BusApi *api, const Gpu *gpu) {
-        return bus_api_hides_names(api) ? "" : gpu->tenant;
+static const char* text_tenant(const BusConnection *connection, const Gpu *gpu) {
+        return bus_connection_hides_names(connection) ? "" : gpu->tenant;
 }
 
-static const char* text_last_tenant(const BusApi *api, const Gpu *gpu) {
-        return bus_api_hides_names(api) ? "" : gpu->last_tenant;
+static const char* text_last_tenant(const BusConnection *connection, const Gpu *gpu) {
+        return bus_connection_hides_names(connection) ? "" : gpu->last_tenant;
 }
 
-static const char* text_partition_name(const BusApi *api, const Gpu *gpu) {
+static const char* text_partition_name(const BusConnection *connection, const Gpu *gpu) {
         return gpu->sample.partition_name;
 }
 
-static const char* text_cluster(const BusApi *api, const Gpu *gpu) {
+static const char* text_cluster(const BusConnection *connection, const Gpu *gpu) {
         const char *cluster;
         uint32_t clique;
 
         return bus_gpu_clique(gpu, &cluster, &clique) ? cluster : "";
 }
 
-static const char* text_fabric_state(const BusApi *api, const Gpu *gpu) {
+static const char* text_fabric_state(const BusConnection *connection, const Gpu *gpu) {
         const char *state = gpu_answers(gpu) ? fabric_state_to_string(gpu->sample.fabric_state) : NULL;
 
         return state ? state : "unknown";
 }
 
-static const char* text_fabric_status(const BusApi *api, const Gpu *gpu) {
+static const char* text_fabric_status(const BusConnection *connection, const Gpu *gpu) {
         return gpu_answers(gpu) ? gpu->sample.fabric_status_text : "";
 }
 
-static const char* text_fabric_health(const BusApi *api, const Gpu *gpu) {
+static const char* text_fabric_health(const BusConnection *connection, const Gpu *gpu) {
         const char *health = gpu_answers(gpu) ? fabric_health_to_string(gpu->sample.fabric_health) : NULL;
 
         return health ? health : "unknown";
 }
 
-static const char* text_health(const BusApi *api, const Gpu *gpu) {
+static const char* text_health(const BusConnection *connection, const Gpu *gpu) {
         return gpu_health_to_string(gpu_health(gpu));
 }
 
-static const char* text_last_result(const BusApi *api, const Gpu *gpu) {
+static const char* text_last_result(const BusConnection *connection, const Gpu *gpu) {
         return gpu->last_reset.realtime_usec == 0 ? "" : outcome_to_string(gpu->last_reset.outcome);
 }
 
-static const char* text_last_detail(const BusApi *api, const Gpu *gpu) {
+static const char* text_last_detail(const BusConnection *connection, const Gpu *gpu) {
         if (gpu->last_reset.realtime_usec == 0)
                 return "";
-        return bus_gpu_public_detail(api, gpu, gpu->last_reset.outcome, gpu->last_reset.detail);
+        return bus_gpu_public_detail(connection, gpu, gpu->last_reset.outcome, gpu->last_reset.detail);
 }
 
 static uint32_t number_index(const Gpu *gpu) {
@@ -242,7 +243,7 @@ static int property_get_simple(sd_bus *bus, const char *path, const char *interf
                         continue;
                 if (entry->text)
                         return sd_bus_message_append_basic(
-                                        reply, 's', entry->text(bus_connection_current(bus)->api, gpu));
+                                        reply, 's', entry->text(bus_connection_current(bus), gpu));
                 number = entry->number(gpu);
                 return sd_bus_message_append_basic(reply, 'u', &number);
         }

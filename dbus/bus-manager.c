@@ -39,15 +39,27 @@ static int property_get_driver(sd_bus *bus, const char *path, const char *interf
 static int property_get_switch(sd_bus *bus, const char *path, const char *interface, const char *property,
                 sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const BusConnection *connection = userdata;
-        int value = streq(property, "HandoverReset") &&
-                        manager_config(connection->api->manager)->handover.reset;
+        const Manager *manager = connection->api->manager;
+        int value = streq(property, "Maintenance") ? manager_maintenance(manager) != NULL
+                                                   : manager_config(manager)->handover.reset;
 
         return sd_bus_message_append_basic(reply, 'b', &value);
 }
 
 static int property_get_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
                 sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append_basic(reply, 's', "enforce");
+        const BusConnection *connection = userdata;
+        bool observes = manager_config(connection->api->manager)->mode == AGENT_MODE_OBSERVE;
+
+        return sd_bus_message_append_basic(reply, 's', observes ? "observe" : "enforce");
+}
+
+static int property_get_maintenance_reason(sd_bus *bus, const char *path, const char *interface,
+                const char *property, sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const BusConnection *connection = userdata;
+        const char *reason = manager_maintenance(connection->api->manager);
+
+        return sd_bus_message_append_basic(reply, 's', reason ? reason : "");
 }
 
 static int property_get_count(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -140,7 +152,8 @@ static int method_list_processes(sd_bus_message *msg, void *userdata, sd_bus_err
         return request_for_ids(msg, userdata, REQUEST_PROCESSES, error);
 }
 
-static int method_release(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+static int request_for_tenant(
+                sd_bus_message *msg, BusConnection *connection, RequestKind kind, sd_bus_error *error) {
         CLEANUP(free_ptr) const char **ids = NULL;
         BusOptions options;
         const char *tenant;
@@ -161,7 +174,67 @@ static int method_release(sd_bus_message *msg, void *userdata, sd_bus_error *err
                 return sd_bus_error_set(
                                 error, SD_BUS_ERROR_INVALID_ARGS, "Option tenant names another tenant");
         options.tenant = tenant;
-        return bus_request(userdata, msg, REQUEST_RELEASE, (char *const *) ids, &options, error);
+        return bus_request(connection, msg, kind, (char *const *) ids, &options, error);
+}
+
+static int method_acquire(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        return request_for_tenant(msg, userdata, REQUEST_ACQUIRE, error);
+}
+
+static int method_release(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        return request_for_tenant(msg, userdata, REQUEST_RELEASE, error);
+}
+
+static int method_forget(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        CLEANUP(bus_call_free_ptr) BusCall *call = NULL;
+        BusConnection *connection = userdata;
+        Manager *manager = connection->api->manager;
+        BusOptions options;
+        const char *id;
+        int r;
+
+        r = sd_bus_message_read(msg, "s", &id);
+        if (r >= 0)
+                r = bus_options_read(msg, &options, error);
+        if (r < 0)
+                return r;
+        if (options.shared || options.force || options.checks)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "Options shared, force and checks are not for this method");
+
+        r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
+        if (r <= 0)
+                return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
+
+        r = manager_forget(manager, id, now_read());
+        if (r < 0)
+                return bus_error_from_manager(error, manager, r);
+        return sd_bus_reply_method_return(msg, NULL);
+}
+
+static int method_set_maintenance(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        CLEANUP(bus_call_free_ptr) BusCall *call = NULL;
+        BusConnection *connection = userdata;
+        Manager *manager = connection->api->manager;
+        char shown[GPU_REASON_SIZE];
+        const char *reason;
+        int on, r;
+
+        r = sd_bus_message_read(msg, "bs", &on, &reason);
+        if (r < 0)
+                return r;
+        if (strlen(reason) >= sizeof shown)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "The reason is too long");
+
+        r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
+        if (r <= 0)
+                return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
+
+        text_escape(reason, shown, sizeof shown);
+        r = manager_set_maintenance(manager, on, shown, now_read());
+        if (r < 0)
+                return bus_error_from_manager(error, manager, r);
+        return sd_bus_reply_method_return(msg, NULL);
 }
 
 static int method_reload(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
@@ -295,6 +368,7 @@ const sd_bus_vtable bus_manager_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("DriverError", "s", property_get_driver, 0, CHANGES),
         SD_BUS_PROPERTY("HandoverReset", "b", property_get_switch, 0, CHANGES),
         SD_BUS_PROPERTY("Maintenance", "b", property_get_switch, 0, CHANGES),
+        SD_BUS_PROPERTY("MaintenanceReason", "s", property_get_maintenance_reason, 0, CHANGES),
         SD_BUS_PROPERTY("Mode", "s", property_get_mode, 0, CHANGES),
         SD_BUS_PROPERTY("ResetsPending", "u", property_get_count, 0, CHANGES),
         SD_BUS_PROPERTY("Quarantined", "u", property_get_count, 0, CHANGES),
@@ -314,12 +388,18 @@ const sd_bus_vtable bus_manager_vtable[] = { SD_BUS_VTABLE_START(0),
                         EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_ARGS("as", gpus, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_reset, EVERYONE),
+        SD_BUS_METHOD_WITH_ARGS("Acquire", SD_BUS_ARGS("s", tenant, "as", gpus, "a{sv}", options),
+                        SD_BUS_NO_RESULT, method_acquire, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", tenant, "as", gpus, "a{sv}", options),
                         SD_BUS_NO_RESULT, method_release, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Verify", SD_BUS_ARGS("as", gpus, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_verify, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("ListProcesses", SD_BUS_ARGS("as", gpus, "a{sv}", options),
                         SD_BUS_RESULT("a(ouussst)", processes), method_list_processes, EVERYONE),
+        SD_BUS_METHOD_WITH_ARGS("Forget", SD_BUS_ARGS("s", gpu, "a{sv}", options), SD_BUS_NO_RESULT,
+                        method_forget, EVERYONE),
+        SD_BUS_METHOD_WITH_ARGS("SetMaintenance", SD_BUS_ARGS("b", on, "s", reason), SD_BUS_NO_RESULT,
+                        method_set_maintenance, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, EVERYONE),
 
         SD_BUS_SIGNAL_WITH_ARGS("ResetStarted", SD_BUS_ARGS("o", gpu, "s", tenant), 0),

@@ -22,7 +22,8 @@ int bus_gpu_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***r
 bool bus_gpu_clique(const Gpu *gpu, const char **ret_cluster, uint32_t *ret_clique);
 
 /* How the last reset ended, for everyone: with names, or with counts where names are hidden. */
-const char* bus_gpu_public_detail(const BusApi *api, const Gpu *gpu, Outcome outcome, const char *detail);
+const char* bus_gpu_public_detail(
+                const BusConnection *connection, const Gpu *gpu, Outcome outcome, const char *detail);
 
 /* Puts /org/freedesktop/LogControl1 on a connection. 0 or positive · -errno. */
 int bus_log_control_add(BusConnection *connection);

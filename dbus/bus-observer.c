@@ -40,7 +40,8 @@ static const ChangeNames gpu_changes_table[] = {
 static const ChangeNames manager_changes_table[] = {
         { MANAGER_CHANGE_DRIVER, { "DriverState", "DriverError", "DriverVersion" } },
         { MANAGER_CHANGE_COUNTS, { "ResetsPending", "Quarantined" } },
-        { MANAGER_CHANGE_CONFIG, { "HandoverReset", "Maintenance", "Mode" } },
+        { MANAGER_CHANGE_CONFIG, { "HandoverReset", "Mode" } },
+        { MANAGER_CHANGE_MAINTENANCE, { "Maintenance", "MaintenanceReason" } },
 };
 
 static void names_collect(const ChangeNames *table, size_t n, uint32_t changes, Names *ret) {
@@ -93,6 +94,19 @@ static void on_gpu_added(Gpu *gpu, void *userdata) {
                         check_sent(sd_bus_emit_object_added(connection->bus, path));
 }
 
+static void on_gpu_removed(Gpu *gpu, void *userdata) {
+        BusApi *api = userdata;
+        char path[BUS_GPU_PATH_SIZE];
+
+        /* It is not found any more, so that sd_bus_emit_object_removed() could not tell what it had. */
+        bus_gpu_path(gpu, path);
+        for (BusConnection *connection = api->connections; connection; connection = connection->next)
+                if (connection_listens(connection))
+                        check_sent(sd_bus_emit_interfaces_removed(connection->bus, path, BUS_GPU_INTERFACE,
+                                        "org.freedesktop.DBus.Introspectable", "org.freedesktop.DBus.Peer",
+                                        "org.freedesktop.DBus.Properties", NULL));
+}
+
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         BusApi *api = userdata;
         char path[BUS_GPU_PATH_SIZE];
@@ -118,7 +132,8 @@ static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
         for (BusConnection *connection = api->connections; connection; connection = connection->next)
                 if (connection_listens(connection))
                         check_sent(sd_bus_emit_signal(connection->bus, BUS_PATH, BUS_MANAGER_INTERFACE,
-                                        "ResetStarted", "os", path, bus_api_hides_names(api) ? "" : tenant));
+                                        "ResetStarted", "os", path,
+                                        bus_connection_hides_names(connection) ? "" : tenant));
 }
 
 static void on_reset_finished(
@@ -131,13 +146,16 @@ static void on_reset_finished(
                 if (connection_listens(connection))
                         check_sent(sd_bus_emit_signal(connection->bus, BUS_PATH, BUS_MANAGER_INTERFACE,
                                         "ResetFinished", "osss", path,
-                                        bus_api_hides_names(api) ? "" : tenant, outcome_to_string(outcome),
-                                        bus_gpu_public_detail(api, gpu, outcome, detail ? detail : "")));
+                                        bus_connection_hides_names(connection) ? "" : tenant,
+                                        outcome_to_string(outcome),
+                                        bus_gpu_public_detail(
+                                                        connection, gpu, outcome, detail ? detail : "")));
 }
 
 int bus_observer_add(BusApi *api) {
         const ManagerObserver observer = {
                 .on_gpu_added = on_gpu_added,
+                .on_gpu_removed = on_gpu_removed,
                 .on_gpu_changed = on_gpu_changed,
                 .on_manager_changed = on_manager_changed,
                 .on_reset_started = on_reset_started,

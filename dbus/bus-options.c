@@ -104,13 +104,35 @@ static int read_timeout(sd_bus_message *msg, BusOptions *options, sd_bus_error *
         return 0;
 }
 
-static int read_wait(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
-        int wait;
+static int read_boolean(sd_bus_message *msg, bool *ret) {
+        int value;
 
-        if (sd_bus_message_read(msg, "v", "b", &wait) <= 0)
+        if (sd_bus_message_read(msg, "v", "b", &value) <= 0)
                 return -EBADMSG;
-        options->no_wait = !wait;
+        *ret = value;
         return 0;
+}
+
+static int read_wait(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        bool wait;
+        int r;
+
+        r = read_boolean(msg, &wait);
+        if (r >= 0)
+                options->no_wait = !wait;
+        return r;
+}
+
+static int read_shared(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        return read_boolean(msg, &options->shared);
+}
+
+static int read_force(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        return read_boolean(msg, &options->force);
+}
+
+static int read_checks(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        return read_boolean(msg, &options->checks);
 }
 
 static const struct {
@@ -123,6 +145,9 @@ static const struct {
         { "reason", "s", read_reason },
         { "timeout-usec", "t", read_timeout },
         { "wait", "b", read_wait },
+        { "shared", "b", read_shared },
+        { "force", "b", read_force },
+        { "checks", "b", read_checks },
 };
 
 static int read_option(sd_bus_message *msg, const char *name, uint32_t *seen, BusOptions *options,

@@ -18,6 +18,7 @@ typedef struct BusOptions {
         char reason[GPU_REASON_SIZE]; /* "" for none */
         usec_t timeout_usec;          /* 0: not given */
         bool no_wait;
+        bool shared, force, checks;
 } BusOptions;
 
 /* Reads an array of GPU ids. 0 and *ret (a NULL-terminated array, itself to be freed, whose strings belong

@@ -15,6 +15,7 @@
 static const char *const action_table[_REQUEST_KIND_MAX] = {
         [REQUEST_REFRESH] = ACTION_PROBE,
         [REQUEST_RESET] = ACTION_RESET,
+        [REQUEST_ACQUIRE] = ACTION_RESET,
         [REQUEST_RELEASE] = ACTION_RESET,
         [REQUEST_VERIFY] = ACTION_PROBE,
         [REQUEST_PROCESSES] = ACTION_PROBE,
@@ -112,23 +113,33 @@ static int message_without_names(Manager *manager, char *const *ids, char **ret)
 }
 
 /* For those who may not make the agent look anew. */
-static int verify_known(BusApi *api, sd_bus_message *msg, char *const *ids, sd_bus_error *error) {
+static int verify_known(const BusConnection *connection, sd_bus_message *msg, char *const *ids,
+                sd_bus_error *error) {
+        Manager *manager = connection->api->manager;
         CLEANUP(free_ptr) char *message = NULL, *counts = NULL;
         int r;
 
-        r = manager_verify_known(api->manager, ids, &message);
+        r = manager_verify_known(manager, ids, &message);
         if (r < 0)
-                return bus_error_from_manager(error, api->manager, r);
+                return bus_error_from_manager(error, manager, r);
         if (r == 0)
                 return sd_bus_reply_method_return(msg, NULL);
 
         /* Without the driver the message is about that, and names nobody. */
-        if (!bus_api_hides_names(api) || manager_driver_state(api->manager) != DRIVER_OK)
+        if (!bus_connection_hides_names(connection) || manager_driver_state(manager) != DRIVER_OK)
                 return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, message);
-        r = message_without_names(api->manager, ids, &counts);
+        r = message_without_names(manager, ids, &counts);
         if (r < 0)
                 return r;
         return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, counts[0] != '\0' ? counts : "Not clean");
+}
+
+/* A release by somebody who has not got the GPU has no request that the audit could tell of. */
+static int refuse(const Manager *manager, const BusOptions *options, int r, sd_bus_error *error) {
+        if (r == -EPERM)
+                log_message(LOG_NOTICE, "A release for %s changes nothing: %s", options->tenant,
+                                manager_error(manager));
+        return bus_error_from_manager(error, manager, r);
 }
 
 static int request_start(BusCall *call, RequestKind kind, char *const *ids, const BusOptions *options,
@@ -138,6 +149,9 @@ static int request_start(BusCall *call, RequestKind kind, char *const *ids, cons
                 .identifier = options->identifier,
                 .reason = options->reason[0] != '\0' ? options->reason : NULL,
                 .timeout_usec = options->timeout_usec,
+                .shared = options->shared,
+                .force = options->force,
+                .checks = options->checks,
         };
         Manager *manager = call->connection->api->manager;
         CLEANUP(bus_call_free_ptr) BusCall *owned = call;
@@ -147,14 +161,14 @@ static int request_start(BusCall *call, RequestKind kind, char *const *ids, cons
         if (options->no_wait) {
                 r = manager_request(manager, kind, ids, &request_options, NULL, NULL, now_read(), NULL);
                 if (r < 0)
-                        return bus_error_from_manager(error, manager, r);
+                        return refuse(manager, options, r, error);
                 return sd_bus_reply_method_return(call->message, NULL);
         }
 
         r = manager_request(
                         manager, kind, ids, &request_options, on_request_done, call, now_read(), &request);
         if (r < 0)
-                return bus_error_from_manager(error, manager, r);
+                return refuse(manager, options, r, error);
 
         (void) take_ptr(&owned); /* answered and freed already, or the request's end does that */
         if (request)
@@ -162,27 +176,55 @@ static int request_start(BusCall *call, RequestKind kind, char *const *ids, cons
         return 1;
 }
 
-int bus_request(BusConnection *connection, sd_bus_message *msg, RequestKind kind, char *const *ids,
-                const BusOptions *options, sd_bus_error *error) {
-        BusCall *call = NULL;
-        int r;
+/* Each option that has a meaning for one kind of request only. 0 · negative with the error set. */
+static int check_options(RequestKind kind, const BusOptions *options, sd_bus_error *error) {
+        const struct {
+                const char *name;
+                bool given;
+                RequestKind kind;
+        } special[] = {
+                { "shared", options->shared, REQUEST_ACQUIRE },
+                { "force", options->force, REQUEST_RELEASE },
+                { "checks", options->checks, REQUEST_VERIFY },
+        };
 
         if (options->no_wait && (kind == REQUEST_VERIFY || kind == REQUEST_PROCESSES))
                 return sd_bus_error_set(
                                 error, SD_BUS_ERROR_INVALID_ARGS, "Option wait must be true for a question");
+        for (size_t i = 0; i < ELEMENTSOF(special); i++)
+                if (special[i].given && special[i].kind != kind)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "Option %s is not for this method", special[i].name);
+        return 0;
+}
 
-        if (kind == REQUEST_VERIFY) {
-                r = bus_authorize_quietly(connection, msg, action_table[kind], &call, error);
+int bus_request(BusConnection *connection, sd_bus_message *msg, RequestKind kind, char *const *ids,
+                const BusOptions *options, sd_bus_error *error) {
+        /* The site's checks are programs that use the GPU: more than a look. */
+        const char *action = options->checks ? ACTION_RESET : action_table[kind];
+        BusCall *call = NULL;
+        int r;
+
+        r = check_options(kind, options, error);
+        if (r < 0)
+                return r;
+
+        if (kind == REQUEST_VERIFY && !options->checks) {
+                r = bus_authorize_quietly(connection, msg, action, &call, error);
                 if (r == -EACCES) {
                         sd_bus_error_free(error);
-                        return verify_known(connection->api, msg, ids, error);
+                        return verify_known(connection, msg, ids, error);
                 }
         } else
-                r = bus_authorize(connection, msg, action_table[kind], &call, error);
+                r = bus_authorize(connection, msg, action, &call, error);
         if (r < 0)
                 return r;
         if (r == 0)
                 return 1; /* a question is out; the message comes round again */
 
+        if (options->force && call->uid != 0) {
+                (void) bus_call_free(call);
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Option force is for root");
+        }
         return request_start(call, kind, ids, options, error);
 }

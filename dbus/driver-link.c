@@ -35,10 +35,25 @@ struct DriverLink {
         char error[ERROR_TEXT_SIZE];
 };
 
-static const char *const member_table[] = {
-        [VENDOR_PROBE] = "Probe",
-        [VENDOR_RESET] = "Reset",
-        [VENDOR_HOLDERS] = "Holders",
+static void finish_probe(DriverLink *link, sd_bus_message *msg);
+static void finish_resets(DriverLink *link, sd_bus_message *msg);
+static void finish_holders(DriverLink *link, sd_bus_message *msg);
+static void finish_failure(DriverLink *link, sd_bus_message *msg);
+static void finish_tenants(DriverLink *link, sd_bus_message *msg);
+
+static const struct {
+        const char *member;
+        const char *what; /* "in the middle of …" */
+        void (*finish)(DriverLink *link, sd_bus_message *msg);
+} operation_table[_VENDOR_OPERATION_MAX] = {
+        [VENDOR_PROBE] = { "Probe", "a probe", finish_probe },
+        [VENDOR_RESET] = { "Reset", "a reset", finish_resets },
+        [VENDOR_HOLDERS] = { "Holders", "a search for processes", finish_holders },
+        [VENDOR_LEFTOVERS] = { "Leftovers", "ending an old tenant's processes", finish_holders },
+        [VENDOR_QUIESCE] = { "Quiesce", "stopping the monitoring", finish_failure },
+        [VENDOR_RESUME] = { "Resume", "starting the monitoring again", finish_failure },
+        [VENDOR_CHECKS] = { "Checks", "the site's checks", finish_resets },
+        [VENDOR_TENANTS] = { "Tenants", "a look for tenants", finish_tenants },
 };
 
 static const struct {
@@ -64,6 +79,8 @@ static void finish(DriverLink *link, VendorReply *reply) {
                 reply->driver_error = "";
         if (!reply->driver_version)
                 reply->driver_version = "";
+        if (!reply->failure)
+                reply->failure = "";
 
         link->out = false;
         link->call = sd_bus_slot_unref(link->call);
@@ -78,25 +95,33 @@ static void finish_without(DriverLink *link, DriverState state, const char *text
         finish(link, &reply);
 }
 
+static void finish_with_nonsense(DriverLink *link) {
+        char text[ERROR_TEXT_SIZE];
+
+        (void) snprintf(text, sizeof text, "gpuagent-driver answered %s with nonsense",
+                        operation_table[link->operation].what);
+        finish_without(link, DRIVER_FAILED, text);
+}
+
 static void finish_probe(DriverLink *link, sd_bus_message *msg) {
         CLEANUP(free_ptr) GpuSample *samples = NULL;
         char version[DRIVER_VERSION_SIZE];
         VendorReply reply = { .driver_state = DRIVER_OK, .driver_version = version, .complete = link->all };
 
         if (protocol_read_probe(msg, version, &samples, &reply.n_samples) < 0) {
-                finish_without(link, DRIVER_FAILED, "gpuagent-driver answered a probe with nonsense");
+                finish_with_nonsense(link);
                 return;
         }
         reply.samples = samples;
         finish(link, &reply);
 }
 
-static void finish_reset(DriverLink *link, sd_bus_message *msg) {
+static void finish_resets(DriverLink *link, sd_bus_message *msg) {
         CLEANUP(free_ptr) GpuReset *resets = NULL;
         VendorReply reply = { .driver_state = DRIVER_OK };
 
         if (protocol_read_resets(msg, &resets, &reply.n_resets) < 0) {
-                finish_without(link, DRIVER_FAILED, "gpuagent-driver answered a reset with nonsense");
+                finish_with_nonsense(link);
                 return;
         }
         reply.resets = resets;
@@ -108,11 +133,33 @@ static void finish_holders(DriverLink *link, sd_bus_message *msg) {
         VendorReply reply = { .driver_state = DRIVER_OK };
 
         if (protocol_read_holders(msg, &holders, &reply.n_holders) < 0) {
-                finish_without(link, DRIVER_FAILED,
-                                "gpuagent-driver answered a search for processes with nonsense");
+                finish_with_nonsense(link);
                 return;
         }
         reply.holders = holders;
+        finish(link, &reply);
+}
+
+static void finish_failure(DriverLink *link, sd_bus_message *msg) {
+        char failure[FAILURE_SIZE];
+        VendorReply reply = { .driver_state = DRIVER_OK, .failure = failure };
+
+        if (protocol_read_failure(msg, failure) < 0) {
+                finish_with_nonsense(link);
+                return;
+        }
+        finish(link, &reply);
+}
+
+static void finish_tenants(DriverLink *link, sd_bus_message *msg) {
+        CLEANUP(free_ptr) TenantSign *signs = NULL;
+        VendorReply reply = { .driver_state = DRIVER_OK };
+
+        if (protocol_read_tenants(msg, &signs, &reply.n_tenants) < 0) {
+                finish_with_nonsense(link);
+                return;
+        }
+        reply.tenants = signs;
         finish(link, &reply);
 }
 
@@ -150,25 +197,20 @@ static int on_reply(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error
                 return 0;
         }
 
-        switch (link->operation) {
-        case VENDOR_PROBE: finish_probe(link, msg); break;
-        case VENDOR_RESET: finish_reset(link, msg); break;
-        case VENDOR_HOLDERS: finish_holders(link, msg); break;
-        }
+        operation_table[link->operation].finish(link, msg);
         return 0;
 }
 
 static int on_disconnected(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
-        static const char *const what[] = {
-                [VENDOR_PROBE] = "gpuagent-driver is gone in the middle of a probe",
-                [VENDOR_RESET] = "gpuagent-driver is gone in the middle of a reset",
-                [VENDOR_HOLDERS] = "gpuagent-driver is gone in the middle of a search for processes",
-        };
         DriverLink *link = userdata;
+        char text[ERROR_TEXT_SIZE];
 
         disconnect(link); /* sd-bus holds on to the connection while it calls us */
-        if (link->out)
-                finish_without(link, DRIVER_FAILED, what[link->operation]);
+        if (!link->out)
+                return 0;
+        (void) snprintf(text, sizeof text, "gpuagent-driver is gone in the middle of %s",
+                        operation_table[link->operation].what);
+        finish_without(link, DRIVER_FAILED, text);
         return 0;
 }
 
@@ -222,6 +264,23 @@ static int connect_driver(DriverLink *link) {
         return 0;
 }
 
+static int append_arguments(sd_bus_message *msg, const VendorRequest *request) {
+        switch (request->operation) {
+        case VENDOR_PROBE:
+        case VENDOR_RESET:
+        case VENDOR_HOLDERS: return protocol_append_request(msg, request->uuids, request->timeout_usec);
+        case VENDOR_LEFTOVERS:
+        case VENDOR_CHECKS:
+                return protocol_append_request_pairs(
+                                msg, request->uuids, request->tenants, request->timeout_usec);
+        case VENDOR_QUIESCE:
+        case VENDOR_RESUME: return protocol_append_request_timeout(msg, request->timeout_usec);
+        case VENDOR_TENANTS: return protocol_append_request(msg, request->tenants, request->timeout_usec);
+        case _VENDOR_OPERATION_MAX: break;
+        }
+        return -EINVAL;
+}
+
 static int send_request(DriverLink *link, const VendorRequest *request) {
         CLEANUP(message_unref_ptr) sd_bus_message *msg = NULL;
         int r;
@@ -233,9 +292,9 @@ static int send_request(DriverLink *link, const VendorRequest *request) {
         }
 
         r = sd_bus_message_new_method_call(link->bus, &msg, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE,
-                        member_table[request->operation]);
+                        operation_table[request->operation].member);
         if (r >= 0)
-                r = protocol_append_request(msg, request->uuids, request->timeout_usec);
+                r = append_arguments(msg, request);
         if (r < 0)
                 return r;
         /* sd-bus's own timeout does not run while the connection authenticates; `deadline` does, and comes
@@ -256,18 +315,21 @@ static int arm(DriverLink *link, const VendorRequest *request) {
 }
 
 static int link_start(const VendorRequest *request, void *userdata) {
+        VendorRequest bounded = *request;
         DriverLink *link = userdata;
         int r;
 
         if (link->out)
                 return -EBUSY;
-        r = arm(link, request);
+        if (bounded.timeout_usec > PROTOCOL_TIMEOUT_MAX_USEC)
+                bounded.timeout_usec = PROTOCOL_TIMEOUT_MAX_USEC; /* more is refused */
+        r = arm(link, &bounded);
         if (r < 0)
                 return r;
         link->operation = request->operation;
         link->all = !request->uuids || !request->uuids[0];
 
-        r = send_request(link, request);
+        r = send_request(link, &bounded);
         if (r < 0) {
                 disconnect(link);
                 (void) snprintf(link->error, sizeof link->error, "gpuagent-driver cannot be reached: %s",

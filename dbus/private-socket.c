@@ -15,8 +15,8 @@
 #include "agent/log/log.h"
 #include "dbus/bus-util.h"
 
-/* Well below the usual limit of 1,024 descriptors. */
-#define CONNECTIONS_MAX 512U
+/* A thousand hooks at once, and well below the unit's limit of descriptors. */
+#define CONNECTIONS_MAX 2048U
 
 /* A listener that cannot accept (no descriptors left) stays readable: it must not spin. */
 #define ACCEPT_RATE_INTERVAL_USEC USEC_PER_SEC

@@ -94,6 +94,7 @@ typedef struct GpuSample {
         int32_t recovery_action; /* RecoveryAction */
         bool mig;
         bool persistence;     /* persistence mode */
+        bool checks;          /* the site has checks to be run after a reset (handover.checks-directory) */
         uint32_t n_processes; /* compute and graphics processes by NVML; UNKNOWN_U32 where it cannot tell */
 
         uint64_t memory_total; /* bytes */
@@ -133,6 +134,21 @@ typedef struct GpuReset {
         uint32_t verdict; /* ResetVerdict */
         char detail[256]; /* nvidia-smi's words, for the log */
 } GpuReset;
+
+/* Whether a tenant can be seen on this node: a Slurm job by its steps in slurmd's spool folder and its cgroup, a pod by its
+ * cgroup. No sign alone proves nothing: it counts as gone only where it was seen alive before. */
+typedef enum TenantPresence {
+        TENANT_UNKNOWN, /* of a kind that leaves no signs, or they cannot be read */
+        TENANT_ALIVE,
+        TENANT_NO_SIGN,
+        _TENANT_PRESENCE_MAX,
+        _TENANT_PRESENCE_INVALID = -22,
+} TenantPresence;
+
+typedef struct TenantSign {
+        char tenant[TENANT_MAX + 1];
+        uint32_t presence; /* TenantPresence */
+} TenantSign;
 
 typedef enum DriverState {
         DRIVER_UNKNOWN, /* not asked yet */

@@ -26,6 +26,9 @@ Config* config_free(Config *config) {
         free(config->driver.module);
         free(config->driver.library);
         free(config->driver.smi);
+        free(config->handover.checks_directory);
+        strv_free(config->quiesce.units);
+        free(config->quiesce.command);
         free(config->fabric.query);
         free(config->access.group);
         free(config);
@@ -45,6 +48,8 @@ static int config_new(Config **ret) {
                 bool empty = streq(info->fallback, "\"\"");
                 int r;
 
+                if (config_key_is_list((int) i))
+                        continue; /* empty */
                 r = config_key_set(config, (int) i, empty ? "" : info->fallback, empty, &problem);
                 if (r < 0)
                         return r;

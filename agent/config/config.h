@@ -18,6 +18,30 @@ typedef enum ResetId {
         RESET_ID_INDEX,
 } ResetId;
 
+/* Whether a refused gate refuses, or only says that it would have. */
+typedef enum AgentMode {
+        AGENT_MODE_ENFORCE,
+        AGENT_MODE_OBSERVE,
+} AgentMode;
+
+/* What happens to processes that are proven to be the ended tenant's. */
+typedef enum LeftoverPolicy {
+        LEFTOVERS_KILL,
+        LEFTOVERS_REFUSE,
+} LeftoverPolicy;
+
+/* A GPU in MIG mode: its handover fails, or it is left alone and passes. */
+typedef enum MigPolicy {
+        MIG_REFUSE,
+        MIG_SKIP,
+} MigPolicy;
+
+/* A GPU that several tenants share (gres/shard, MPS): refused, or counted and reset with the last. */
+typedef enum SharedPolicy {
+        SHARED_REFUSE,
+        SHARED_COUNT,
+} SharedPolicy;
+
 /* What the numbers in SLURM_JOB_GPUS mean. */
 typedef enum GpuIndexRule {
         GPU_INDEX_AUTO,  /* positions in slurmd's own gres list */
@@ -33,6 +57,7 @@ typedef enum ProcessAccess {
 
 /* The strings are never NULL. */
 typedef struct Config {
+        int mode; /* AgentMode */
         struct {
                 char *root;    /* where a containerised driver lives, "/" else */
                 char *devices; /* the folder of the nvidiaN nodes */
@@ -48,9 +73,20 @@ typedef struct Config {
         struct {
                 bool reset;
                 bool boot_reset;
+                usec_t acquire_timeout_usec;
                 usec_t busy_grace_usec;
+                int leftovers; /* LeftoverPolicy */
+                usec_t kill_grace_usec;
+                int mig;                   /* MigPolicy */
+                int shared;                /* SharedPolicy */
                 uint32_t expected_nvlinks; /* 0: any number */
+                char *checks_directory;
+                usec_t check_timeout_usec;
         } handover;
+        struct {
+                char **units; /* a strv of systemd units that hold GPUs and may be stopped for a reset */
+                char *command; /* "COMMAND stop" and "COMMAND start" for monitoring that is no unit; "" for none */
+        } quiesce;
         struct {
                 int gpu_index; /* GpuIndexRule */
                 bool drain;

@@ -10,12 +10,14 @@
 
 #define TEXT_MAX 1024
 #define HOUR     (3600 * USEC_PER_SEC)
+#define MINUTE   (60 * USEC_PER_SEC)
 #define TENTH    (USEC_PER_SEC / 10)
 
 #define KEY(section, name, fallback, type, field, ...) \
         { { section, name, fallback }, type, offsetof(Config, field), __VA_ARGS__ }
 
 static const ConfigKey key_table[] = {
+        KEY("", "mode", "enforce", CONFIG_CHOICE, mode, 0, 0, { "enforce", "observe" }),
         KEY("driver", "root", "/", CONFIG_PATH, driver.root, 1, TEXT_MAX),
         KEY("driver", "devices", "/dev", CONFIG_PATH, driver.devices, 1, TEXT_MAX),
         KEY("driver", "module", "nvidia", CONFIG_NAME, driver.module, 0, 64),
@@ -29,8 +31,19 @@ static const ConfigKey key_table[] = {
         KEY("driver", "fabric-timeout", "60s", CONFIG_DURATION, driver.fabric_timeout_usec, 0, HOUR),
         KEY("handover", "reset", "true", CONFIG_BOOLEAN, handover.reset),
         KEY("handover", "boot-reset", "true", CONFIG_BOOLEAN, handover.boot_reset),
+        KEY("handover", "acquire-timeout", "300s", CONFIG_DURATION, handover.acquire_timeout_usec,
+                        USEC_PER_SEC, HOUR),
         KEY("handover", "busy-grace", "15s", CONFIG_DURATION, handover.busy_grace_usec, 0, HOUR),
+        KEY("handover", "leftovers", "kill", CONFIG_CHOICE, handover.leftovers, 0, 0, { "kill", "refuse" }),
+        KEY("handover", "kill-grace", "5s", CONFIG_DURATION, handover.kill_grace_usec, 0, MINUTE),
+        KEY("handover", "mig", "refuse", CONFIG_CHOICE, handover.mig, 0, 0, { "refuse", "skip" }),
+        KEY("handover", "shared", "refuse", CONFIG_CHOICE, handover.shared, 0, 0, { "refuse", "count" }),
         KEY("handover", "expected-nvlinks", "0", CONFIG_NUMBER, handover.expected_nvlinks, 0, 36),
+        KEY("handover", "checks-directory", "/etc/gpuagent/checks.d", CONFIG_PATH, handover.checks_directory,
+                        1, TEXT_MAX),
+        KEY("handover", "check-timeout", "30s", CONFIG_DURATION, handover.check_timeout_usec, TENTH, HOUR),
+        KEY("quiesce", "units", "[]", CONFIG_UNITS, quiesce.units, 0, 32),
+        KEY("quiesce", "command", "\"\"", CONFIG_TEXT, quiesce.command, 0, TEXT_MAX),
         KEY("slurm", "gpu-index", "auto", CONFIG_CHOICE, slurm.gpu_index, 0, 0,
                         { "auto", "index", "minor" }),
         KEY("slurm", "drain", "true", CONFIG_BOOLEAN, slurm.drain),
@@ -73,6 +86,20 @@ static int refuse(char **ret_problem, const char *format, ...) {
         return -EINVAL;
 }
 
+bool config_key_is_list(int key) {
+        return key_table[key].type == CONFIG_UNITS;
+}
+
+void config_key_empty(Config *config, int key) {
+        char ***list = (char ***) ((char *) config + key_table[key].offset);
+
+        *list = strv_free(*list);
+}
+
+void config_key_format(const char *section, const char *name, char *ret, size_t size) {
+        (void) snprintf(ret, size, "%s%s%s", section, *section ? "." : "", name);
+}
+
 static bool is_one_line(const char *s) {
         for (; *s; s++)
                 if ((unsigned char) *s < 0x20 || *s == 0x7f)
@@ -82,6 +109,41 @@ static bool is_one_line(const char *s) {
 
 static bool is_name(const char *s) {
         return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
+}
+
+/* A unit that can be stopped and started again, by the name that systemd knows it by. */
+static bool is_unit(const char *s) {
+        static const char *const suffixes[] = { ".service", ".socket", ".timer", ".path", ".target" };
+        const char *suffix = strrchr(s, '.');
+
+        if (!suffix || suffix == s || suffix[-1] == '@' || strlen(s) > 255 ||
+                        strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.\\@-") !=
+                                        strlen(s))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
+                if (streq(suffix, suffixes[i]))
+                        return true;
+        return false;
+}
+
+static int add_unit(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
+        /* Who stops one of these for a reset stops the reset, or the jobs. */
+        static const char *const refused[] = { "gpuagentd.service", "gpuagent-driver.service",
+                "gpuagent-driver.socket", "gpuagent-boot-reset.service", "slurmd.service", "dbus.service",
+                "dbus.socket" };
+
+        if (!is_unit(value))
+                return refuse(ret_problem,
+                                "must name units as systemd does, such as nvidia-dcgm.service: a service, "
+                                "socket, timer, path or target");
+        for (size_t i = 0; i < ELEMENTSOF(refused); i++)
+                if (streq(value, refused[i]))
+                        return refuse(ret_problem, "must not name %s: a handover needs it", value);
+        if (strv_contains(*field, value))
+                return refuse(ret_problem, "names %s twice; keep one of them", value);
+        if (strv_length(*field) >= key->max)
+                return refuse(ret_problem, "names more than %llu units", (unsigned long long) key->max);
+        return strv_append(field, value);
 }
 
 static int set_text(char **field, const ConfigKey *key, const char *value, char **ret_problem) {
@@ -175,6 +237,7 @@ int config_key_set(Config *config, int key, const char *value, bool quoted, char
         case CONFIG_DURATION: return set_duration(field, k, value, ret_problem);
         case CONFIG_NUMBER: return set_number(field, k, value, quoted, ret_problem);
         case CONFIG_CHOICE: return set_choice(field, k, value, ret_problem);
+        case CONFIG_UNITS: return add_unit(field, k, value, ret_problem);
         }
         return -EINVAL;
 }

@@ -133,31 +133,79 @@ static int read_name(Reader *reader, char ret[static WORD_MAX]) {
         return 0;
 }
 
-static int read_value(Reader *reader, const char *section, const char *name, int key) {
+/* Sets the key, or adds to its list, from the scalar that is looked at. */
+static int set_scalar(Reader *reader, const char *label, int key) {
         CLEANUP(free_ptr) char *problem = NULL;
-        const yaml_event_t *event;
+        const yaml_event_t *event = &reader->event;
         int r;
 
-        r = reader_next(reader);
-        if (r < 0)
-                return r;
-        r = refuse_extras(reader);
-        if (r < 0)
-                return r;
-
-        event = &reader->event;
-        if (event->type != YAML_SCALAR_EVENT)
-                return refuse(reader, event_line(reader), "%s.%s must be one value, not a %s", section, name,
-                                event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
         if (strlen((const char *) event->data.scalar.value) != event->data.scalar.length)
-                return refuse(reader, event_line(reader), "%s.%s must be one line of text", section, name);
+                return refuse(reader, event_line(reader), "%s must be one line of text", label);
 
         r = config_key_set(reader->config, key, (const char *) event->data.scalar.value,
                         event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, &problem);
         if (r == -EINVAL)
-                return refuse(reader, event_line(reader), "%s.%s %s", section, name,
-                                problem ? problem : "is wrong");
+                return refuse(reader, event_line(reader), "%s %s", label, problem ? problem : "is wrong");
         return r;
+}
+
+/* Reads the items of a list, up to its end. They take the place of those of an earlier file. */
+static int read_list(Reader *reader, const char *label, int key) {
+        int r;
+
+        config_key_empty(reader->config, key);
+        for (;;) {
+                r = reader_next(reader);
+                if (r < 0)
+                        return r;
+                if (reader->event.type == YAML_SEQUENCE_END_EVENT)
+                        return 0;
+
+                r = refuse_extras(reader);
+                if (r < 0)
+                        return r;
+                if (reader->event.type != YAML_SCALAR_EVENT)
+                        return refuse(reader, event_line(reader), "%s must be a list of single values",
+                                        label);
+                r = set_scalar(reader, label, key);
+                if (r < 0)
+                        return r;
+        }
+}
+
+static int read_value(Reader *reader, const char *section, const char *name, int key) {
+        const yaml_event_t *event = &reader->event;
+        char label[2 * WORD_MAX];
+        int r;
+
+        config_key_format(section, name, label, sizeof label);
+        r = reader_next(reader);
+        if (r >= 0)
+                r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+
+        if (config_key_is_list(key)) {
+                if (event->type != YAML_SEQUENCE_START_EVENT)
+                        return refuse(reader, event_line(reader), "%s must be a list, as in [a, b]", label);
+                return read_list(reader, label, key);
+        }
+        if (event->type != YAML_SCALAR_EVENT)
+                return refuse(reader, event_line(reader), "%s must be one value, not a %s", label,
+                                event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
+        return set_scalar(reader, label, key);
+}
+
+/* A key whose name is looked at, and its value. */
+static int read_key(Reader *reader, const char *section, const char *name, int key) {
+        char label[2 * WORD_MAX];
+
+        config_key_format(section, name, label, sizeof label);
+        if (reader->lines[key] > 0)
+                return refuse(reader, event_line(reader), "%s is set in line %zu already; keep one of them",
+                                label, reader->lines[key]);
+        reader->lines[key] = event_line(reader);
+        return read_value(reader, section, name, key);
 }
 
 /* Reads the keys of a section, up to the end of its mapping. */
@@ -179,22 +227,33 @@ static int read_section(Reader *reader, const char *section) {
                 if (key < 0)
                         return refuse(reader, event_line(reader),
                                         "%s.%s is not a key; gpuagentd.yaml(5) has them all", section, name);
-                if (reader->lines[key] > 0)
-                        return refuse(reader, event_line(reader),
-                                        "%s.%s is set in line %zu already; keep one of them", section, name,
-                                        reader->lines[key]);
-                reader->lines[key] = event_line(reader);
-
-                r = read_value(reader, section, name, key);
+                r = read_key(reader, section, name, key);
                 if (r < 0)
                         return r;
         }
 }
 
-/* Reads the sections of the document, up to the end of its mapping. */
+/* What follows the name of a section: nothing, or its keys. */
+static int read_section_value(Reader *reader, const char *section) {
+        int r;
+
+        r = reader_next(reader);
+        if (r >= 0)
+                r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+        if (is_empty_scalar(&reader->event))
+                return 0; /* a section whose keys are all commented out */
+        if (reader->event.type != YAML_MAPPING_START_EVENT)
+                return refuse(reader, event_line(reader), "%s is a section: its keys follow, indented",
+                                section);
+        return read_section(reader, section);
+}
+
+/* Reads the sections of the document, and the keys that are in none, up to the end of its mapping. */
 static int read_sections(Reader *reader) {
         char section[WORD_MAX];
-        int first, r;
+        int first, key, r;
 
         for (;;) {
                 r = reader_next(reader);
@@ -206,7 +265,14 @@ static int read_sections(Reader *reader) {
                 r = read_name(reader, section);
                 if (r < 0)
                         return r;
-                first = config_section_find(section);
+                key = config_key_find("", section);
+                if (key >= 0) {
+                        r = read_key(reader, "", section, key);
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                first = *section ? config_section_find(section) : -ENOENT;
                 if (first < 0)
                         return refuse(reader, event_line(reader),
                                         "%s is not a section; gpuagentd.yaml(5) has them all", section);
@@ -215,19 +281,7 @@ static int read_sections(Reader *reader) {
                                         "%s starts in line %zu already; put its keys there", section,
                                         reader->section_lines[first]);
                 reader->section_lines[first] = event_line(reader);
-
-                r = reader_next(reader);
-                if (r >= 0)
-                        r = refuse_extras(reader);
-                if (r < 0)
-                        return r;
-                if (is_empty_scalar(&reader->event))
-                        continue; /* a section whose keys are all commented out */
-                if (reader->event.type != YAML_MAPPING_START_EVENT)
-                        return refuse(reader, event_line(reader),
-                                        "%s is a section: its keys follow, indented", section);
-
-                r = read_section(reader, section);
+                r = read_section_value(reader, section);
                 if (r < 0)
                         return r;
         }

@@ -9,6 +9,7 @@
 
 #include "agent/base/text.h"
 #include "agent/core/handover.h"
+#include "agent/core/recovery.h"
 
 /* Room for " and 1024 more" where not every holder fits. */
 #define MORE_SIZE 24
@@ -66,6 +67,7 @@ Gpu* gpu_free(Gpu *gpu) {
 
         handover_free(gpu->handover);
         handover_free(gpu->next);
+        lease_done(&gpu->lease);
         free(gpu->holders);
         free(gpu);
         return NULL;
@@ -78,9 +80,11 @@ GpuState gpu_state(const Gpu *gpu) {
                 return GPU_STATE_LOST;
         if (gpu->record == GPU_STATE_QUARANTINED)
                 return GPU_STATE_QUARANTINED;
-        if (gpu->n_holders > 0 || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))
-                return GPU_STATE_IN_USE;
-        return gpu->record;
+        return gpu->lease.n > 0 || gpu_is_held(gpu) ? GPU_STATE_IN_USE : gpu->record;
+}
+
+bool gpu_is_held(const Gpu *gpu) {
+        return gpu->n_holders > 0 || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0);
 }
 
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
@@ -130,6 +134,14 @@ GpuHealth gpu_health(const Gpu *gpu) {
         return GPU_HEALTH_HEALTHY;
 }
 
+static void put_reason(Gpu *gpu, const char text[static GPU_REASON_SIZE], const char *counts) {
+        if (streq(text, gpu->reason) && streq(counts, gpu->reason_counts))
+                return;
+        memcpy(gpu->reason, text, sizeof gpu->reason);
+        (void) snprintf(gpu->reason_counts, sizeof gpu->reason_counts, "%s", counts);
+        gpu->changes |= GPU_CHANGE_STATE;
+}
+
 void gpu_set_reason(Gpu *gpu, const char *format, ...) {
         char text[GPU_REASON_SIZE];
         va_list arguments;
@@ -137,12 +149,17 @@ void gpu_set_reason(Gpu *gpu, const char *format, ...) {
         va_start(arguments, format);
         (void) vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
+        put_reason(gpu, text, text);
+}
 
-        if (streq(text, gpu->reason) && streq(text, gpu->reason_counts))
-                return;
-        memcpy(gpu->reason, text, sizeof text);
-        memcpy(gpu->reason_counts, text, sizeof text);
-        gpu->changes |= GPU_CHANGE_STATE;
+void gpu_set_named_reason(Gpu *gpu, const char *counts, const char *format, ...) {
+        char text[GPU_REASON_SIZE];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        put_reason(gpu, text, counts);
 }
 
 void gpu_format_holders(const Gpu *gpu, char *ret, size_t size, char *ret_counts, size_t counts_size) {
@@ -178,11 +195,49 @@ void gpu_explain_holders(Gpu *gpu) {
         char text[GPU_REASON_SIZE], counts[GPU_REASON_SIZE];
 
         gpu_format_holders(gpu, text, sizeof text - PREFIX_SIZE, counts, sizeof counts);
-        if (streq(text, gpu->reason))
+        put_reason(gpu, text, counts);
+}
+
+static void gpu_explain_use(Gpu *gpu) {
+        char tenants[GPU_REASON_SIZE / 2], counts[GPU_REASON_SIZE];
+
+        if (gpu->lease.n == 0) {
+                gpu_explain_holders(gpu);
                 return;
-        memcpy(gpu->reason, text, sizeof text);
-        memcpy(gpu->reason_counts, counts, sizeof counts);
+        }
+        lease_format(&gpu->lease, tenants, sizeof tenants);
+        if (gpu->lease.n == 1)
+                (void) snprintf(counts, sizeof counts, "leased to a tenant");
+        else
+                (void) snprintf(counts, sizeof counts, "leased to %zu tenants", gpu->lease.n);
+        gpu_set_named_reason(gpu, counts, "leased to %s", tenants);
+}
+
+int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+
+        if (gpu->record == GPU_STATE_QUARANTINED ||
+                        (gpu->record != GPU_STATE_CLEAN && record == GPU_STATE_DIRTY))
+                return 0;
+        gpu->record = record;
+        if (gpu_state(gpu) != GPU_STATE_IN_USE)
+                gpu_set_reason(gpu, "%s", why);
+        if (gpu_state(gpu) != before)
+                gpu->state_since_realtime_usec = realtime_usec;
         gpu->changes |= GPU_CHANGE_STATE;
+        return 1;
+}
+
+/* A clean GPU for which the driver now wants something. 1: it is clean no more · 0. */
+static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
+        Cure cure = recovery_cure(gpu->sample.recovery_action);
+        char why[GPU_REASON_SIZE];
+
+        if (cure == CURE_NONE)
+                return 0;
+        recovery_explain(gpu->sample.recovery_action, why, sizeof why);
+        return gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why,
+                        realtime_usec);
 }
 
 /* After something about the state changed: the time since when, and a dirty record where a holder was seen.
@@ -195,8 +250,12 @@ static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
                 gpu->record = GPU_STATE_DIRTY;
                 r = 1;
         }
+        if (after == GPU_STATE_CLEAN && gpu_heed_action(gpu, realtime_usec) > 0) {
+                after = gpu->record;
+                r = 1;
+        }
         if (after == GPU_STATE_IN_USE)
-                gpu_explain_holders(gpu);
+                gpu_explain_use(gpu);
         else if (after == GPU_STATE_LOST)
                 gpu_set_reason(gpu, "%s",
                                 gpu->present && gpu->sample.error[0] ? gpu->sample.error
@@ -286,4 +345,53 @@ int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtim
         /* The search covers NVML's lists too, and is newer than the last probe. */
         gpu->sample.n_processes = (uint32_t) n;
         return gpu_state_settle(gpu, before, realtime_usec);
+}
+
+/* What is published about the lease follows from it. */
+static void gpu_lease_changed(Gpu *gpu, GpuState before, usec_t realtime_usec) {
+        GpuState after = gpu_state(gpu);
+
+        lease_format(&gpu->lease, gpu->tenant, sizeof gpu->tenant);
+        if (after == GPU_STATE_IN_USE)
+                gpu_explain_use(gpu);
+        else if (after == GPU_STATE_DIRTY && gpu->last_tenant[0])
+                gpu_set_named_reason(gpu, "a tenant had it", "%s had it", gpu->last_tenant);
+        else if (after == GPU_STATE_UNKNOWN)
+                gpu_set_reason(gpu, "not reset in this boot");
+        if (after != before)
+                gpu->state_since_realtime_usec = realtime_usec;
+        gpu->changes |= GPU_CHANGE_STATE;
+}
+
+int gpu_book(Gpu *gpu, const char *tenant, bool shared, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+        int r;
+
+        r = lease_add(&gpu->lease, tenant, shared, realtime_usec);
+        if (r <= 0)
+                return r;
+        if (gpu->record == GPU_STATE_CLEAN)
+                gpu->record = GPU_STATE_DIRTY;
+        gpu_lease_changed(gpu, before, realtime_usec);
+        return 1;
+}
+
+void gpu_end_lease(Gpu *gpu, const char *tenant, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+        bool last;
+
+        if (!lease_find(&gpu->lease, tenant))
+                return;
+        (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", tenant);
+        (void) lease_remove(&gpu->lease, gpu->last_tenant, &last); /* `tenant` may be its own name for it */
+        gpu_lease_changed(gpu, before, realtime_usec);
+}
+
+void gpu_put_lease(Gpu *gpu, Lease *lease, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+
+        lease_done(&gpu->lease);
+        gpu->lease = *lease;
+        *lease = (Lease){};
+        gpu_lease_changed(gpu, before, realtime_usec);
 }

@@ -8,11 +8,13 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/sample.h"
+#include "agent/core/lease.h"
 #include "agent/core/outcome.h"
 
 typedef struct Handover Handover;
 
 #define GPU_REASON_SIZE 512
+#define GPU_TENANT_SIZE 1024
 #define GPU_STEPS_MAX   8
 
 /* NVIDIA's partition ids: 1 to 32765 for sites, 32766 for the default partition (NVLink Partition User's
@@ -25,7 +27,7 @@ typedef enum GpuState {
         GPU_STATE_UNKNOWN, /* not reset in this boot */
         GPU_STATE_CLEAN,   /* reset and verified in this boot, and no holder seen since */
         GPU_STATE_DIRTY,   /* a tenant had it, a holder was seen, or a reset did not get through */
-        GPU_STATE_IN_USE,  /* held by processes */
+        GPU_STATE_IN_USE,  /* leased, or held by processes */
         GPU_STATE_RESETTING,
         GPU_STATE_QUARANTINED, /* a reset or its check failed; only a later verified reset lifts it */
         GPU_STATE_LOST,        /* gone from the bus or from the driver's list */
@@ -54,7 +56,7 @@ typedef enum GpuChange {
 } GpuChange;
 
 /* One step of a handover and how long it took. The name is a constant string: "probe", "reset", "holders",
- * "grace", "settle". */
+ * "leftovers", "quiesce", "grace", "settle", "checks". */
 typedef struct GpuStep {
         const char *name;
         usec_t duration_usec;
@@ -84,7 +86,8 @@ typedef struct Gpu {
         /* The same without names of processes and users (access.processes: own). */
         char reason_counts[GPU_REASON_SIZE];
         usec_t state_since_realtime_usec;
-        char tenant[TENANT_MAX + 1];      /* the leaseholder, "" without a lease */
+        Lease lease;
+        char tenant[GPU_TENANT_SIZE]; /* the leaseholders as lease_format() has them, "" without a lease */
         char last_tenant[TENANT_MAX + 1]; /* the last one a handover was done for */
 
         GpuHolder *holders; /* as of the last search */
@@ -109,6 +112,9 @@ Gpu* gpu_free(Gpu *gpu);
 GpuState gpu_state(const Gpu *gpu);
 GpuHealth gpu_health(const Gpu *gpu);
 
+/* A process has it, as far as the last probe or search tells. */
+bool gpu_is_held(const Gpu *gpu);
+
 /* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 
@@ -129,8 +135,26 @@ int gpu_set_missing(Gpu *gpu, usec_t realtime_usec);
  * -ENOMEM. */
 int gpu_set_holders(Gpu *gpu, const GpuHolder *holders, size_t n, usec_t realtime_usec);
 
+/* Something was seen that only a reset (GPU_STATE_DIRTY) or not even that (GPU_STATE_QUARANTINED) cures.
+ * What is worse already stays. 1: the record changed, the state must be written · 0. */
+int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec);
+
+/* Books it for a tenant, and takes the clean mark away. Returns as lease_add(); at 1 the state must be
+ * written. */
+int gpu_book(Gpu *gpu, const char *tenant, bool shared, usec_t realtime_usec);
+
+/* Ends the tenant's lease, if it has one; the state must be written. */
+void gpu_end_lease(Gpu *gpu, const char *tenant, usec_t realtime_usec);
+
+/* Puts another lease in the place of this one, which is freed; *lease is empty afterwards. The state must be
+ * written. */
+void gpu_put_lease(Gpu *gpu, Lease *lease, usec_t realtime_usec);
+
 /* Puts the reason of the current state down; printf-like, cut to size. */
 void gpu_set_reason(Gpu *gpu, const char *format, ...) PRINTF_FORMAT(2, 3);
+
+/* The same, and what is said where names of processes and tenants are hidden. */
+void gpu_set_named_reason(Gpu *gpu, const char *counts, const char *format, ...) PRINTF_FORMAT(3, 4);
 
 /* Makes the holders the reason of the state. */
 void gpu_explain_holders(Gpu *gpu);

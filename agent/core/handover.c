@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/base/text.h"
+#include "agent/core/recovery.h"
 #include "agent/core/verify.h"
 
 /* The first wait of a phase that repeats, doubled each time up to the longest. */
@@ -26,8 +27,11 @@ static const char *const phase_table[_HANDOVER_PHASE_MAX] = {
         [HANDOVER_PROBE] = "probe",
         [HANDOVER_RESET] = "reset",
         [HANDOVER_HOLDERS] = "holders",
+        [HANDOVER_LEFTOVERS] = "leftovers",
+        [HANDOVER_QUIESCE] = "quiesce",
         [HANDOVER_GRACE] = "grace",
         [HANDOVER_SETTLE] = "settle",
+        [HANDOVER_CHECKS] = "checks",
         [HANDOVER_ENDED] = "ended",
 };
 
@@ -136,6 +140,9 @@ int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *r
         case HANDOVER_RESET:
         case HANDOVER_GRACE: *ret = VENDOR_RESET; return 1;
         case HANDOVER_HOLDERS: *ret = VENDOR_HOLDERS; return 1;
+        case HANDOVER_LEFTOVERS: *ret = VENDOR_LEFTOVERS; return 1;
+        case HANDOVER_QUIESCE: *ret = VENDOR_QUIESCE; return 1;
+        case HANDOVER_CHECKS: *ret = VENDOR_CHECKS; return 1;
         case HANDOVER_ENDED:
         case _HANDOVER_PHASE_MAX: return 0;
         }
@@ -163,7 +170,39 @@ static void handover_end_without_driver(
         else if (driver == DRIVER_FAILED && handover->phase != HANDOVER_PROBE)
                 outcome = OUTCOME_RESET_FAILED;
         handover_end(handover, outcome, now_usec, "was not %s: %s",
-                        handover->phase == HANDOVER_SETTLE ? "verified after its reset" : "reset", error);
+                        handover->reset_done_usec > 0 ? "verified after its reset" : "reset", error);
+}
+
+/* The peers' applications have to end before the driver says what is needed: it is asked again for a while.
+ * What it wants then is no reset yet, and none is tried. */
+static void handover_await_action(Handover *handover, usec_t now_usec) {
+        char action[GPU_REASON_SIZE / 2];
+
+        if (handover->waits_since_usec == 0)
+                handover->waits_since_usec = now_usec;
+        if (now_usec < usec_add(handover->waits_since_usec, LAG_USEC)) {
+                handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                return;
+        }
+        recovery_explain(handover->gpu->sample.recovery_action, action, sizeof action);
+        handover_end(handover, OUTCOME_BUSY, now_usec, "%s", action);
+}
+
+static void handover_judge_action(Handover *handover, usec_t now_usec) {
+        int32_t needed = handover->gpu->sample.recovery_action;
+        char action[GPU_REASON_SIZE / 2];
+
+        recovery_explain(needed, action, sizeof action);
+        switch (recovery_cure(needed)) {
+        case CURE_REBOOT: handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec, "%s", action); return;
+        case CURE_IMEX: handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "%s", action); return;
+        case CURE_WAIT: handover_await_action(handover, now_usec); return;
+        case CURE_NONE:
+        case CURE_RESET:
+        case _CURE_MAX: break;
+        }
+        handover->tries = 0;
+        handover_enter(handover, HANDOVER_RESET, now_usec);
 }
 
 /* A look that failed may be taken again, and a driver service that is being restarted is back in a moment;
@@ -189,22 +228,30 @@ static void handover_judge_probe(Handover *handover, bool listed, usec_t now_use
         else if (sample->lost)
                 handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec, "is lost (%s); reboot the tray",
                                 sample->error);
-        else if (sample->recovery_action == RECOVERY_NODE_REBOOT ||
-                        sample->recovery_action == RECOVERY_BUS_RESET ||
-                        sample->recovery_action == RECOVERY_SYSTEM_REBOOT) {
-                char action[32];
-
-                recovery_action_format(sample->recovery_action, action, sizeof action);
-                handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec,
-                                "needs the recovery action %s, which a GPU reset cannot replace; reboot the "
-                                "tray",
-                                action);
-        } else if (sample->mig)
+        else if (!sample->mig)
+                handover_judge_action(handover, now_usec);
+        else if (handover->config->handover.mig == MIG_SKIP) {
+                handover->skipped = true;
+                handover_end(handover, OUTCOME_DONE, now_usec, NULL);
+        } else
                 handover_end(handover, OUTCOME_NOT_SUPPORTED, now_usec,
                                 "is in MIG mode and cannot be reset; switch MIG off (nvidia-smi -mig 0) "
                                 "first");
-        else
-                handover_enter(handover, HANDOVER_RESET, now_usec);
+}
+
+/* All is as it should be, as far as the look can tell. */
+static void handover_judge_good(Handover *handover, usec_t now_usec) {
+        const GpuSample *sample = &handover->gpu->sample;
+
+        if (sample->checks && !handover->checked)
+                handover_enter(handover, HANDOVER_CHECKS, now_usec);
+        else if (sample->n_processes == UNKNOWN_U32) {
+                handover->unsure = true; /* NVML cannot tell: the search has to */
+                handover_enter(handover, HANDOVER_HOLDERS, now_usec);
+        } else
+                handover_end(handover,
+                                gpu_fabric_settled(handover->gpu) ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING,
+                                now_usec, NULL);
 }
 
 /* The look after the reset, taken until the GPU is back, its fabric is at rest and all is as it should be,
@@ -216,7 +263,10 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
              settled = back && gpu_fabric_settled(gpu);
         char why[GPU_REASON_SIZE];
 
-        if (!back && now_usec >= deadline)
+        if (handover->xid != 0) {
+                xid_explain(handover->xid, why, sizeof why);
+                handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "is not clean after its reset: %s", why);
+        } else if (!back && now_usec >= deadline)
                 handover_end(handover, OUTCOME_RESET_FAILED, now_usec,
                                 "did not come back after its reset: %s",
                                 !listed                                ? "gone from the driver's list"
@@ -224,10 +274,12 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                                                                        : "GPU is lost");
         else if (!settled && now_usec < deadline)
                 handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
-        else if (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0)
+        else if (handover->held || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))
                 handover_enter(handover, HANDOVER_HOLDERS,
                                 now_usec); /* somebody was faster than the last look */
-        else if (verify_sample(gpu, handover->config, why, sizeof why) > 0) {
+        else if (verify_sample(gpu, handover->config, why, sizeof why) <= 0)
+                handover_judge_good(handover, now_usec);
+        else {
                 if (handover->settled_usec == 0)
                         handover->settled_usec = now_usec;
                 if (now_usec < usec_add(handover->settled_usec, LAG_USEC))
@@ -235,11 +287,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                 else
                         handover_end(handover, OUTCOME_NOT_CLEAN, now_usec,
                                         "is not clean after its reset: %s", why);
-        } else if (gpu->sample.n_processes == UNKNOWN_U32) {
-                handover->unsure = true; /* NVML cannot tell: the search has to */
-                handover_enter(handover, HANDOVER_HOLDERS, now_usec);
-        } else
-                handover_end(handover, settled ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING, now_usec, NULL);
+        }
 }
 
 void handover_take_probe(
@@ -254,6 +302,14 @@ void handover_take_probe(
                 handover_judge_settle(handover, listed, now_usec);
 }
 
+/* The GPU has its time to come to rest from here on. */
+static void handover_settle(Handover *handover, usec_t now_usec) {
+        handover->reset_done_usec = now_usec;
+        handover->settled_usec = 0;
+        handover->tries = 0;
+        handover_enter(handover, HANDOVER_SETTLE, now_usec);
+}
+
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
                 usec_t now_usec) {
         handover->out = false;
@@ -264,10 +320,9 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
 
         switch (reset ? (ResetVerdict) reset->verdict : RESET_FAILED) {
         case RESET_DONE:
-                handover->reset_done_usec = now_usec;
-                handover->settled_usec = 0;
-                handover->tries = 0;
-                handover_enter(handover, HANDOVER_SETTLE, now_usec);
+                handover->checked = handover->held = false;
+                handover->xid = 0;
+                handover_settle(handover, now_usec);
                 return;
         case RESET_IN_USE: handover_enter(handover, HANDOVER_HOLDERS, now_usec); return;
         case RESET_NOT_SUPPORTED:
@@ -282,9 +337,39 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
                         reset ? reset->detail : "the driver service did not say what became of it");
 }
 
+static bool may_end_leftovers(const Handover *handover) {
+        return handover->tenant_ended && handover->tenant[0] && !handover->leftovers_ended &&
+                        handover->config->handover.leftovers == LEFTOVERS_KILL &&
+                        handover->gpu->n_holders > 0;
+}
+
+static bool may_quiesce(const Handover *handover) {
+        return !handover->quiesced &&
+                        (strv_length(handover->config->quiesce.units) > 0 ||
+                                        handover->config->quiesce.command[0]);
+}
+
+/* Held: what can be done about it, and in the end the wait. */
+static void handover_yield(Handover *handover, usec_t now_usec) {
+        usec_t deadline = usec_add(handover->busy_since_usec, handover->config->handover.busy_grace_usec);
+
+        if (may_end_leftovers(handover))
+                handover_enter(handover, HANDOVER_LEFTOVERS, now_usec);
+        else if (may_quiesce(handover))
+                handover_enter(handover, HANDOVER_QUIESCE, now_usec);
+        else if (now_usec >= deadline)
+                handover_end(handover, OUTCOME_BUSY, now_usec, "is %s", handover->gpu->reason);
+        else {
+                /* The last try falls on the end of the grace. */
+                handover_enter(handover, HANDOVER_GRACE, now_usec);
+                handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                if (handover->not_before_usec > deadline)
+                        handover->not_before_usec = deadline;
+        }
+}
+
 void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
         Gpu *gpu = handover->gpu;
-        usec_t deadline;
 
         handover->out = false;
         if (driver != DRIVER_OK) {
@@ -307,16 +392,59 @@ void handover_take_holders(Handover *handover, DriverState driver, const char *e
                 handover->tries = 0;
         }
         gpu_explain_holders(gpu);
+        handover_yield(handover, now_usec);
+}
 
-        deadline = usec_add(handover->busy_since_usec, handover->config->handover.busy_grace_usec);
-        if (now_usec >= deadline) {
-                handover_end(handover, OUTCOME_BUSY, now_usec, "is %s", gpu->reason);
+/* Whom it did not end is not the tenant's, or did not die. */
+void handover_take_leftovers(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
+        handover->out = false;
+        handover->leftovers_ended = true;
+        if (driver != DRIVER_OK) {
+                handover_end_without_driver(handover, driver, error, now_usec);
                 return;
         }
+        if (handover->gpu->n_holders == 0) {
+                handover_enter(handover, HANDOVER_RESET, now_usec);
+                return;
+        }
+        gpu_explain_holders(handover->gpu);
+        handover_yield(handover, now_usec);
+}
 
-        /* The last try falls on the end of the grace. */
-        handover_enter(handover, HANDOVER_GRACE, now_usec);
-        handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
-        if (handover->not_before_usec > deadline)
-                handover->not_before_usec = deadline;
+/* A unit that will not stop is named beside the holders. */
+void handover_take_quiesce(Handover *handover, DriverState driver, const char *error, const char *failure,
+                usec_t now_usec) {
+        handover->out = false;
+        handover->quiesced = true;
+        if (driver != DRIVER_OK)
+                handover_end_without_driver(handover, driver, error, now_usec);
+        else if (failure[0])
+                handover_end(handover, OUTCOME_BUSY, now_usec, "is %s; %s", handover->gpu->reason, failure);
+        else
+                handover_enter(handover, HANDOVER_RESET, now_usec);
+}
+
+void handover_take_checks(Handover *handover, DriverState driver, const char *error, const GpuReset *check,
+                usec_t now_usec) {
+        handover->out = false;
+        if (driver != DRIVER_OK)
+                handover_end_without_driver(handover, driver, error, now_usec);
+        else if (!check || check->verdict != RESET_DONE)
+                handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "failed a check after its reset: %s",
+                                check ? check->detail : "the driver service did not say what became of it");
+        else {
+                handover->checked = true;
+                handover_settle(handover, now_usec);
+        }
+}
+
+void handover_note_holders(Handover *handover) {
+        if (handover->reset_done_usec > 0 && !handover->out)
+                handover->held = true;
+}
+
+void handover_note_xid(Handover *handover, uint32_t xid) {
+        /* What came before the reset was cured by it. */
+        if (handover->reset_done_usec > 0)
+                handover->xid = xid;
 }

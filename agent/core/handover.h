@@ -3,14 +3,17 @@
  * the whole way; each phase but the waits is one vendor operation, and the manager batches the GPUs that
  * want the same one:
  *
- *   probe    a fresh look; a GPU that only a reboot cures ends here
- *   reset    nvidia-smi --gpu-reset
- *   holders  it was refused as in use: who holds the GPU? Told at once
- *   grace    and a little later again, since a scrape goes away by itself; at the end of busy-grace it is
- *            Busy
- *   settle   after the reset: the GPU answers and the fabric has come to rest. The look that sees this is
- * the last one: no process (by a search where NVML cannot tell), no recovery action, the expected clique and
- * NVLinks; then it is clean
+ *   probe      a fresh look; a GPU that no reset cures ends here
+ *   reset      nvidia-smi --gpu-reset
+ *   holders    it was refused as in use: who holds the GPU? Told at once
+ *   leftovers  those that are proven to be the ended tenant's are ended, once
+ *   quiesce    the monitoring that the site has listed is stopped, once; the manager has it started again
+ *   grace      and a little later again, since a scrape goes away by itself; at the end of busy-grace it is
+ *              Busy
+ *   settle     after the reset: the GPU answers and the fabric has come to rest
+ *   checks     then the site's own checks, where it has any, and a look after them
+ *              The last look sees no process (by a search where NVML cannot tell), no recovery action, the
+ *              expected clique and NVLinks; then it is clean
  *
  * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say
  * what is next by the phase. */
@@ -25,8 +28,11 @@ typedef enum HandoverPhase {
         HANDOVER_PROBE,
         HANDOVER_RESET,
         HANDOVER_HOLDERS,
+        HANDOVER_LEFTOVERS,
+        HANDOVER_QUIESCE,
         HANDOVER_GRACE,
         HANDOVER_SETTLE,
+        HANDOVER_CHECKS,
         HANDOVER_ENDED, /* outcome and detail are set */
         _HANDOVER_PHASE_MAX,
 } HandoverPhase;
@@ -48,13 +54,20 @@ struct Handover {
 
         usec_t started_usec;
         usec_t phase_since_usec;
-        usec_t busy_since_usec; /* the first refusal as in use, 0 without one */
-        usec_t reset_done_usec; /* the fabric has its time from here on */
-        usec_t settled_usec;    /* when the fabric was first seen at rest, 0 before */
-        unsigned tries;         /* of the phase that repeats */
-        bool announced;         /* ResetStarted was told */
-        bool unsure; /* all is well after the reset; whether a process holds the GPU is for the search to say
-                      */
+        usec_t busy_since_usec;  /* the first refusal as in use, 0 without one */
+        usec_t reset_done_usec;  /* the fabric has its time from here on */
+        usec_t settled_usec;     /* when the fabric was first seen at rest, 0 before */
+        unsigned tries;          /* of the phase that repeats */
+        usec_t waits_since_usec; /* for the driver to name another recovery action, 0 before */
+        bool announced;          /* ResetStarted was told */
+        bool tenant_ended;       /* what is left of the tenant's processes may be ended */
+        bool leftovers_ended, quiesced, checked; /* that phase is behind it */
+        bool skipped;                            /* left alone on the site's wish, and not clean */
+        bool used;    /* somebody had the GPU while this was on its way: it will not be clean */
+        bool held;    /* a search for somebody else saw a process after the reset */
+        uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
+        /* all is well after the reset; whether a process holds the GPU is for the search to say */
+        bool unsure;
 
         Outcome outcome;
         char detail[GPU_REASON_SIZE]; /* "GPU 0 is held by …"; "" on success */
@@ -97,6 +110,17 @@ void handover_take_probe(
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
                 usec_t now_usec);
 void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
+void handover_take_leftovers(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
+void handover_take_quiesce(Handover *handover, DriverState driver, const char *error, const char *failure,
+                usec_t now_usec);
+void handover_take_checks(Handover *handover, DriverState driver, const char *error, const GpuReset *check,
+                usec_t now_usec);
+
+/* A search that was not its own found processes on the GPU: after the reset they call for another. */
+void handover_note_holders(Handover *handover);
+
+/* The driver logged an Xid that only a reset cures, or not even that. */
+void handover_note_xid(Handover *handover, uint32_t xid);
 
 /* Ends it; after this its phase is HANDOVER_ENDED. A failure has a detail made like printf, which follows
  * "GPU 0 ". */

@@ -56,6 +56,21 @@ int inventory_add(Inventory *inventory, Gpu *gpu) {
         return 0;
 }
 
+static void take_out(Gpu **gpus, size_t n, const Gpu *gpu) {
+        size_t i = 0;
+
+        while (i < n && gpus[i] != gpu)
+                i++;
+        if (i < n)
+                memmove(gpus + i, gpus + i + 1, (n - i - 1) * sizeof *gpus);
+}
+
+void inventory_remove(Inventory *inventory, Gpu *gpu) {
+        take_out(inventory->by_uuid, inventory->n, gpu);
+        take_out(inventory->by_index, inventory->n, gpu);
+        inventory->n--;
+}
+
 Gpu* inventory_by_uuid(const Inventory *inventory, const char *uuid) {
         size_t low = 0, high = inventory->n;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPUs of the tray: owned here, found by UUID, index or PCI bus id. A GPU is never taken out: one that
- * is gone stays and is lost. */
+/* The GPUs of the tray: owned here, found by UUID, index or PCI bus id. One that is gone stays and is lost,
+ * until somebody says that it will not come back. */
 #pragma once
 
 #include "agent/core/gpu.h"
@@ -16,6 +16,9 @@ void inventory_done(Inventory *inventory);
 
 /* Takes the GPU over, into both orders. 0 · -ENOMEM, and it is the caller's still. */
 int inventory_add(Inventory *inventory, Gpu *gpu);
+
+/* Takes the GPU out; it is the caller's then. */
+void inventory_remove(Inventory *inventory, Gpu *gpu);
 
 /* Puts by_index in order again after indices changed or GPUs were added. */
 void inventory_sort(Inventory *inventory);

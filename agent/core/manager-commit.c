@@ -14,8 +14,9 @@ static bool has_ended(const Gpu *gpu) {
 /* What leaves the GPU in doubt, and not only as it was. */
 static bool outcome_quarantines(const Handover *handover) {
         switch (handover->outcome) {
-        case OUTCOME_NOT_CLEAN:
         case OUTCOME_NEEDS_REBOOT: return true;
+        /* without a reset it waits for something else than one, and the next look may find it */
+        case OUTCOME_NOT_CLEAN:
         case OUTCOME_RESET_FAILED:
         case OUTCOME_NO_DRIVER:
         case OUTCOME_DRIVER_UNRESPONSIVE:
@@ -23,6 +24,7 @@ static bool outcome_quarantines(const Handover *handover) {
         case OUTCOME_DONE:
         case OUTCOME_FABRIC_PENDING:
         case OUTCOME_LEASED:
+        case OUTCOME_MAINTENANCE:
         case OUTCOME_BUSY:
         case OUTCOME_TIMED_OUT:
         case OUTCOME_NOT_SUPPORTED:
@@ -30,6 +32,27 @@ static bool outcome_quarantines(const Handover *handover) {
         case _OUTCOME_INVALID: break;
         }
         return false;
+}
+
+/* A verified reset. Who has the GPU, or waits for the next reset, may have used it while this one was on its
+ * way. */
+static void gpu_record_reset(Gpu *gpu) {
+        char tenants[GPU_REASON_SIZE / 2];
+
+        gpu->record = gpu->next || gpu->lease.n > 0 || gpu->handover->used ? GPU_STATE_DIRTY
+                                                                           : GPU_STATE_CLEAN;
+        if (gpu->lease.n > 0) {
+                lease_format(&gpu->lease, tenants, sizeof tenants);
+                gpu_set_named_reason(gpu, "leased to a tenant", "leased to %s", tenants);
+        } else if (gpu->next)
+                gpu_set_reason(gpu, "%s", "waits for another reset");
+        else if (gpu->handover->used)
+                gpu_set_named_reason(gpu, "a tenant had it", "%s had it", gpu->last_tenant);
+        else
+                gpu_set_reason(gpu, "%s",
+                                gpu->handover->outcome == OUTCOME_FABRIC_PENDING
+                                                ? "its fabric has not settled yet"
+                                                : "");
 }
 
 static void gpu_record_outcome(Gpu *gpu, Now now) {
@@ -47,22 +70,19 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         memcpy(last->tenant, handover->tenant, sizeof last->tenant);
         memcpy(last->steps, handover->steps, sizeof last->steps);
 
-        if (!outcome_is_failure(handover->outcome)) {
+        if (handover->skipped) {
+                if (gpu->record == GPU_STATE_CLEAN)
+                        gpu->record = GPU_STATE_DIRTY;
+                gpu_set_reason(gpu, "is in MIG mode and was left alone");
+        } else if (!outcome_is_failure(handover->outcome)) {
                 gpu->n_holders = 0;
                 gpu->reset_count++;
-                /* Who waits for the next reset may have used the GPU while this one was on its way. */
-                gpu->record = gpu->next ? GPU_STATE_DIRTY : GPU_STATE_CLEAN;
-                if (gpu->next)
-                        gpu_set_reason(gpu, "%s", "waits for another reset");
-                else
-                        gpu_set_reason(gpu, "%s",
-                                        handover->outcome == OUTCOME_FABRIC_PENDING
-                                                        ? "its fabric has not settled yet"
-                                                        : "");
+                gpu_record_reset(gpu);
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
                 gpu_set_reason(gpu, "%s", handover->why);
-        } else if (handover->outcome != OUTCOME_BUSY) /* the holders are its reason already */
+        } else if (handover->outcome != OUTCOME_BUSY ||
+                        !gpu_is_held(gpu)) /* the holders are its reason already */
                 gpu_set_reason(gpu, "%s", handover->why);
         else if (gpu->record == GPU_STATE_QUARANTINED) /* and will be gone before that is */
                 gpu_set_reason(gpu, "a reset failed before, and the next was refused: %s", handover->why);
@@ -74,7 +94,7 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
 static void gpu_take_back_clean(Gpu *gpu, const char *error) {
         Handover *handover = gpu->handover;
 
-        if (outcome_is_failure(handover->outcome))
+        if (outcome_is_failure(handover->outcome) || handover->skipped)
                 return;
         handover->outcome = OUTCOME_NOT_CLEAN;
         (void) snprintf(handover->detail, sizeof handover->detail,
@@ -95,9 +115,15 @@ static void manager_end_handover(Manager *manager, Gpu *gpu, Now now) {
                 gpu->handover->started_usec = gpu->handover->phase_since_usec = now.monotonic_usec;
 
         manager_tell(manager, on_reset_finished, gpu, handover->tenant, handover->outcome, handover->detail);
-        for (size_t i = 0; i < handover->n_waiters; i++)
-                request_finish_item(handover->waiters[i].request, handover->waiters[i].item,
-                                handover->outcome, handover->detail);
+        for (size_t i = 0; i < handover->n_waiters; i++) {
+                Request *request = handover->waiters[i].request;
+                size_t item = handover->waiters[i].item;
+
+                request->items[item].waiting = false;
+                request->items[item].looked_usec = now.monotonic_usec;
+                if (request->kind != REQUEST_ACQUIRE || outcome_is_failure(handover->outcome))
+                        request_finish_item(request, item, handover->outcome, handover->detail);
+        }
         (void) handover_free(handover);
 }
 
@@ -128,11 +154,12 @@ static void manager_tell_changes(Manager *manager) {
  * `following`. */
 static Request* manager_take_finished(Manager *manager) {
         Request *request = manager->first, *finished = NULL, **end = &finished;
+        VendorOperation operation;
 
         while (request) {
                 Request *following = request->following;
 
-                if (request->n_unfinished == 0 && !request->needs_probe && !request->needs_holders) {
+                if (request->n_unfinished == 0 && request_wants(request, &operation) <= 0) {
                         *(request->previous ? &request->previous->following : &manager->first) = following;
                         *(following ? &following->previous : &manager->last) = request->previous;
                         request->following = NULL;
@@ -152,7 +179,10 @@ static void manager_finish_requests(Manager *manager, usec_t now_usec) {
                 Request *following = request->following;
 
                 request->finished_usec = now_usec;
-                (void) request_conclude(request); /* without memory it has its outcome, and no message */
+                (void) request_conclude(request,
+                                manager->config->mode ==
+                                                /* without memory it has its outcome, and no message */
+                                                AGENT_MODE_OBSERVE);
                 manager_tell(manager, on_request_finished, request);
                 if (request->done)
                         request->done(request, request->userdata);
@@ -181,6 +211,7 @@ void manager_commit(Manager *manager, Now now) {
                 manager_end_handover(manager, gpu, now);
         }
 
+        manager_serve_gates(manager, now);
         manager_tell_changes(manager);
         manager_finish_requests(manager, now.monotonic_usec);
 }

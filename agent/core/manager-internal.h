@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The manager's own structure, shared by its files: manager.c (what others see), manager-request.c (what is
- * asked), manager-dispatch.c (to the vendor and back) and manager-commit.c (how it ends). */
+ * asked), manager-lease.c (who has what), manager-gate.c (bookings), manager-dispatch.c (to the vendor),
+ * manager-reply.c (and back) and manager-commit.c (how it ends). */
 #pragma once
 
 #include "agent/core/handover.h"
 #include "agent/core/inventory.h"
 #include "agent/core/manager.h"
+#include "agent/core/state.h"
 
 #define OBSERVERS_MAX 4
 
@@ -31,6 +33,11 @@ struct Manager {
         uint64_t probes;  /* how many were asked for */
         usec_t poll_at_usec;
 
+        bool look_for_tenants; /* signs of the leaseholders are due */
+        usec_t resume_at_usec; /* not before; what would not start is tried again */
+        bool resume_tried;     /* in this agent's life, and since it was quiesced */
+
+        StateTray tray;
         bool state_stale; /* the file does not say what we know */
         bool stopping;    /* no more requests */
         uint32_t changes; /* ManagerChange, not yet told */
@@ -59,11 +66,60 @@ void manager_dispatch(Manager *manager, Now now);
 /* Brings to an end what has come to its end: records, the state file, then everybody who is to be told. */
 void manager_commit(Manager *manager, Now now);
 
-/* Puts one GPU of a request on its way. 0 · -ENOMEM. */
+/* Puts one GPU of a request on its way: joins the handover that will do, or makes one. 0 · -ENOMEM. */
 int manager_enlist(Manager *manager, Request *request, size_t item, Now now);
+
+/* Takes the request off the handovers that it waits for. */
+void request_withdraw(Request *request);
+
+/* 1 and *ret: what the request still has to learn, one after the other · 0: nothing. */
+int request_wants(const Request *request, VendorOperation *ret);
+
+/* A whole request fails for the driver's sake. */
+void request_fail_by_driver(Request *request, DriverState state, const char *error);
+
+/* Whether the request is about the GPU. */
+bool request_names(const Request *request, const Gpu *gpu);
+
+bool manager_has_leases(const Manager *manager);
+bool manager_has_no_handover(const Manager *manager);
+
+/* All leaseholders, each once, borrowed. 0 · -ENOMEM. */
+int manager_collect_tenants(const Manager *manager, char ***ret);
+
+/* What the signs of tenants mean to their leases. */
+void manager_reply_tenants(Manager *manager, const VendorReply *reply, Now now);
+
+/* Whether the leases let a release pass. 0 · -EPERM with manager_error(). */
+int manager_check_release(Manager *manager, const Request *request);
+
+/* Ends the tenant's leases on the GPUs of a release, and the bookings of them that it waits for. 0 · -ENOMEM
+ * with manager_error(), and none has ended. */
+int manager_end_leases(Manager *manager, Request *request, Now now);
+
+/* The end of the leases could not be written: they are as they were. */
+void manager_restore_leases(Request *request, Now now);
+
+/* The GPUs that a release without ids is about: those leased to the tenant or on their way from it. */
+size_t manager_find_leased(const Manager *manager, const char *tenant, Gpu **ret);
+
+/* The tenant had the GPU: it is clean no more. */
+void gpu_note_tenant(Gpu *gpu, const char *tenant);
+
+/* A booking: what it needs first. 0 · -EINVAL, -ENOTSUP with manager_error(). */
+int manager_begin_gate(Manager *manager, Request *request);
+
+/* Takes all bookings a step further: books, refuses, begins handovers. */
+void manager_serve_gates(Manager *manager, Now now);
+
+void manager_set_driver(Manager *manager, DriverState state, const char *error);
+
+/* The reply to the operation that is out; it is changed where it could not be taken in. */
+void manager_take_reply(Manager *manager, VendorReply *reply, Now now);
 
 /* Ends the requests past their deadline. */
 void manager_expire_requests(Manager *manager, Now now);
 
-/* What a vendor reply means to the requests that rode on it. */
-void manager_serve_requests(Manager *manager, const VendorReply *reply);
+/* What a vendor reply means to the requests that rode on it; bookings are judged by manager_serve_gates().
+ * */
+void manager_serve_requests(Manager *manager, const VendorReply *reply, Now now);

@@ -10,12 +10,12 @@
 
 #include "agent/base/text.h"
 #include "agent/core/manager-internal.h"
-#include "agent/core/state.h"
+#include "agent/core/recovery.h"
 
 /* A file that cannot be read is as good as none: every GPU is unknown then. One that cannot be written may
  * lack a use that was seen and could not be written down: what it calls clean is unknown, too. */
 static void manager_read_state(Manager *manager) {
-        if (state_read(manager->state_path, &manager->inventory) <= 0)
+        if (state_read(manager->state_path, &manager->inventory, &manager->tray) <= 0)
                 return;
         manager->state_stale = true;
         if (manager_write_state(manager) >= 0)
@@ -89,11 +89,18 @@ void manager_stop(Manager *manager) {
         manager->stopping = true;
 }
 
-bool manager_is_idle(const Manager *manager) {
+bool manager_has_no_handover(const Manager *manager) {
         for (size_t i = 0; i < manager->inventory.n; i++)
                 if (manager->inventory.by_index[i]->handover)
                         return false;
         return true;
+}
+
+/* What was stopped for a handover is started again, or was tried to, before an agent goes; the next one
+ * tries on. */
+bool manager_is_idle(const Manager *manager) {
+        return manager_has_no_handover(manager) &&
+                        (!manager->tray.quiesced || manager->resume_tried || manager->tray.maintenance);
 }
 
 int manager_fail(Manager *manager, int error, const char *format, ...) {
@@ -114,7 +121,7 @@ int manager_write_state(Manager *manager) {
 
         if (!manager->state_stale)
                 return 0;
-        r = state_write(manager->state_path, &manager->inventory);
+        r = state_write(manager->state_path, &manager->inventory, &manager->tray);
         if (r < 0) {
                 /* The old file may call a GPU clean that is so no more; without a file all are unknown. */
                 (void) unlink(manager->state_path);
@@ -132,13 +139,16 @@ void manager_tick(Manager *manager, Now now) {
 }
 
 usec_t manager_next_elapse(const Manager *manager) {
-        usec_t next = manager->out ? USEC_INFINITY : manager->poll_at_usec;
+        usec_t next = manager->out || manager->tray.maintenance ? USEC_INFINITY : manager->poll_at_usec;
 
         for (const Request *request = manager->first; request; request = request->following)
                 if (request->deadline_usec < next)
                         next = request->deadline_usec;
         if (manager->out)
                 return next; /* what the GPUs want has to wait for the reply */
+        if (manager->tray.quiesced && !manager->tray.maintenance && manager_has_no_handover(manager) &&
+                        manager->resume_at_usec < next)
+                next = manager->resume_at_usec;
 
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 const Handover *handover = manager->inventory.by_index[i]->handover;
@@ -173,6 +183,19 @@ Gpu *const *manager_gpus(const Manager *manager, size_t *ret_n) {
         return manager->inventory.by_index;
 }
 
+static void gpu_take_xid(Gpu *gpu, uint32_t xid, usec_t realtime_usec, bool *state_stale) {
+        Cure cure = xid_cure(xid);
+        char why[GPU_REASON_SIZE];
+
+        if (cure == CURE_NONE)
+                return;
+        xid_explain(xid, why, sizeof why);
+        *state_stale |= gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why,
+                                        realtime_usec) > 0;
+        if (gpu->handover)
+                handover_note_xid(gpu->handover, xid);
+}
+
 void manager_set_xid(Manager *manager, const char *bus_id, uint32_t xid, Now now) {
         char normal[GPU_BUS_ID_SIZE];
         Gpu *gpu;
@@ -181,7 +204,14 @@ void manager_set_xid(Manager *manager, const char *bus_id, uint32_t xid, Now now
                 return;
         gpu->last_xid = xid;
         gpu->changes |= GPU_CHANGE_XID;
+        gpu_take_xid(gpu, xid, now.realtime_usec, &manager->state_stale);
+        manager->look_around |= xid_calls_for_look(xid);
         manager_commit(manager, now);
+        manager_dispatch(manager, now);
+}
+
+const char* manager_maintenance(const Manager *manager) {
+        return manager->tray.maintenance ? manager->tray.maintenance_reason : NULL;
 }
 
 DriverState manager_driver_state(const Manager *manager) {

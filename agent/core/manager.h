@@ -15,6 +15,7 @@ typedef enum ManagerChange {
         MANAGER_CHANGE_DRIVER = 1 << 0, /* driver state, error, version */
         MANAGER_CHANGE_COUNTS = 1 << 1, /* resets pending, quarantined */
         MANAGER_CHANGE_CONFIG = 1 << 2,
+        MANAGER_CHANGE_MAINTENANCE = 1 << 3,
 } ManagerChange;
 
 /* Those who want to hear: the bus, the metrics file, the journal. Called when a change is committed (on
@@ -22,12 +23,15 @@ typedef enum ManagerChange {
  * changing functions. Any may be NULL. */
 typedef struct ManagerObserver {
         void (*on_gpu_added)(Gpu *gpu, void *userdata);
+        void (*on_gpu_removed)(Gpu *gpu, void *userdata); /* it is freed afterwards */
         void (*on_gpu_changed)(Gpu *gpu, uint32_t gpu_changes, void *userdata);
         void (*on_manager_changed)(uint32_t manager_changes, void *userdata);
         void (*on_reset_started)(Gpu *gpu, const char *tenant, void *userdata); /* tenant "" for none */
         void (*on_reset_finished)(
                         Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
         void (*on_request_finished)(const Request *request, void *userdata);
+        /* the tenant is gone from this node */
+        void (*on_lease_reclaimed)(Gpu *gpu, const char *tenant, void *userdata);
         void *userdata;
 } ManagerObserver;
 
@@ -59,11 +63,14 @@ usec_t manager_next_elapse(const Manager *manager);
 void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
 
 /* Asks for work on the GPUs named by `ids` (a strv of GPU ids; empty: all GPUs, for REQUEST_RELEASE those
- * leased to the tenant). One that cannot be resolved fails the whole request before anything is done; so
- * does a state file that cannot be written. `done` may be NULL.
- * 0 and *ret (borrowed until done or request_abandon(); NULL if it is finished already; ret may be NULL)
- * · -EINVAL malformed id · -ENOENT no such GPU · -ESHUTDOWN the manager stops · -EROFS/-ENOSPC/… the state
- * cannot be written · -ENOMEM: nothing was done, `done` is not called, and manager_error() says why. */
+ * leased to the tenant, for REQUEST_ACQUIRE -EINVAL). One that cannot be resolved fails the whole request
+ * before anything is done; so does a state file that cannot be written. `done` may be NULL. While
+ * maintenance is on the request ends at once with OUTCOME_MAINTENANCE and nothing is done. 0 and *ret
+ * (borrowed until done or request_abandon(); NULL if it is finished already; ret may be NULL) · -EINVAL
+ * malformed id, or a booking without GPUs or a tenant · -ENOENT no such GPU · -EPERM a release of a GPU that
+ * is leased to another tenant (the bus says NotHolder) · -ENOTSUP a shared booking where handover.shared
+ * refuses it (NotSupported) · -ESHUTDOWN the manager stops · -EROFS/-ENOSPC/… the state cannot be written ·
+ * -ENOMEM: nothing was done, `done` is not called, and manager_error() says why. */
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
                 RequestDone done, void *userdata, Now now, Request **ret);
 
@@ -74,7 +81,21 @@ int manager_verify_known(Manager *manager, char *const *ids, char **ret_message)
 /* One line about the last refusal by manager_request() or a lookup. */
 const char* manager_error(const Manager *manager);
 
-/* The Xid of a GPU as the kernel logged it, by PCI bus id in any spelling; unknown ones are passed over. */
+/* Takes a GPU that is no longer in the tray off the list, with its lease. 0 · -EINVAL, -ENOENT as
+ * manager_find() · -EBUSY it is there, was not looked for yet, or is asked for by a request · -errno the
+ * state cannot be written: nothing was done, and manager_error() says why. */
+int manager_forget(Manager *manager, const char *id, Now now);
+
+/* Maintenance: new requests end with OUTCOME_MAINTENANCE and this reason (printable, "" for none), and once
+ * running work has ended nothing is asked of the vendor side until it is switched off. On file, and so kept
+ * over restarts. 0 · -errno the state cannot be written: nothing changed, and manager_error() says why. */
+int manager_set_maintenance(Manager *manager, bool on, const char *reason, Now now);
+
+/* The reason ("" if none was given) while maintenance is on, NULL while it is off. */
+const char* manager_maintenance(const Manager *manager);
+
+/* The Xid of a GPU as the kernel logged it, by PCI bus id in any spelling; unknown ones are passed over. One
+ * that only a reset or a reboot cures takes the clean mark away; the driver is asked at once. */
 void manager_set_xid(Manager *manager, const char *bus_id, uint32_t xid, Now now);
 
 /* The GPU by index, UUID or bus id. 0 and *ret · -EINVAL, -ENOENT with manager_error(). */

@@ -8,6 +8,7 @@ static const char *const outcome_table[_OUTCOME_MAX] = {
         [OUTCOME_DONE] = "done",
         [OUTCOME_FABRIC_PENDING] = "fabric-pending",
         [OUTCOME_LEASED] = "leased",
+        [OUTCOME_MAINTENANCE] = "maintenance",
         [OUTCOME_BUSY] = "busy",
         [OUTCOME_TIMED_OUT] = "timed-out",
         [OUTCOME_NOT_SUPPORTED] = "not-supported",

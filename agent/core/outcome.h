@@ -9,6 +9,7 @@ typedef enum Outcome {
         OUTCOME_DONE,
         OUTCOME_FABRIC_PENDING, /* reset, but the fabric had not settled in time and no clique is expected */
         OUTCOME_LEASED,
+        OUTCOME_MAINTENANCE,
         OUTCOME_BUSY,
         OUTCOME_TIMED_OUT,
         OUTCOME_NOT_SUPPORTED,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/text.h"
+
 /* A line for people names this many GPUs that failed; the rest is counted. */
 #define FAILURES_NAMED 16
 
@@ -23,6 +25,9 @@ int request_new(RequestKind kind, Gpu *const *gpus, size_t n_gpus, const Request
         if (!request)
                 return -ENOMEM;
         request->kind = kind;
+        request->shared = options->shared;
+        request->force = options->force;
+        request->checks = options->checks;
         if (copy_option(options->tenant, &request->tenant) < 0 ||
                         copy_option(options->identifier, &request->identifier) < 0 ||
                         copy_option(options->reason, &request->reason) < 0)
@@ -45,8 +50,10 @@ Request* request_free(Request *request) {
         if (!request)
                 return NULL;
 
-        for (size_t i = 0; i < request->n_items; i++)
+        for (size_t i = 0; i < request->n_items; i++) {
                 free(request->items[i].detail);
+                lease_done(&request->items[i].former);
+        }
         free(request->items);
         free(request->tenant);
         free(request->identifier);
@@ -59,6 +66,7 @@ Request* request_free(Request *request) {
 void request_abandon(Request *request) {
         request->done = NULL;
         request->userdata = NULL;
+        request->abandoned = true;
 }
 
 void request_finish_item(Request *request, size_t item, Outcome outcome, const char *detail) {
@@ -81,22 +89,38 @@ void request_fail_whole(Request *request, Outcome outcome, const char *message) 
                 request_finish_item(request, i, outcome, message);
 }
 
-int request_conclude(Request *request) {
-        size_t failed = 0, size = 0;
-        char *text = NULL;
-        FILE *file;
+/* What the detail says after "GPU N ". */
+static const char* item_why(const RequestItem *item) {
+        char prefix[32];
+
+        (void) snprintf(prefix, sizeof prefix, "GPU %u ", item->gpu->sample.index);
+        return item->detail ? startswith(item->detail, prefix) : NULL;
+}
+
+/* One fault of the tray can turn up as the same fault of each of its GPUs: then it is said once. */
+static bool is_one_fault(const Request *request) {
+        const char *why = request->n_items > 1 ? item_why(request->items) : NULL;
 
         for (size_t i = 0; i < request->n_items; i++) {
-                request->outcome = outcome_gravest(request->outcome, request->items[i].outcome);
-                failed += outcome_is_failure(request->items[i].outcome);
-        }
-        if (failed == 0 || request->message)
-                return 0;
+                const RequestItem *item = request->items + i;
 
-        file = open_memstream(&text, &size);
-        if (!file)
-                return -ENOMEM;
-        failed = 0;
+                if (!why || item->outcome != OUTCOME_NEEDS_REBOOT || !item_why(item) ||
+                                !streq(item_why(item), why))
+                        return false;
+        }
+        return request->n_items > 1;
+}
+
+static void print_one_fault(FILE *file, const Request *request) {
+        (void) fputs("GPUs ", file);
+        for (size_t i = 0; i < request->n_items; i++)
+                (void) fprintf(file, "%s%u", i > 0 ? "," : "", request->items[i].gpu->sample.index);
+        (void) fprintf(file, ": each %s", item_why(request->items));
+}
+
+static void print_failures(FILE *file, const Request *request) {
+        size_t failed = 0;
+
         for (size_t i = 0; i < request->n_items; i++) {
                 const RequestItem *item = request->items + i;
 
@@ -112,10 +136,41 @@ int request_conclude(Request *request) {
         }
         if (failed > FAILURES_NAMED)
                 (void) fprintf(file, "; and %zu more", failed - FAILURES_NAMED);
+}
+
+static int request_put_message(Request *request) {
+        size_t size = 0;
+        char *text = NULL;
+        FILE *file;
+
+        file = open_memstream(&text, &size);
+        if (!file)
+                return -ENOMEM;
+        if (is_one_fault(request))
+                print_one_fault(file, request);
+        else
+                print_failures(file, request);
         if (fclose(file) != 0) {
                 free(text);
                 return -ENOMEM;
         }
         request->message = text;
         return 0;
+}
+
+int request_conclude(Request *request, bool observe) {
+        int r = 0;
+
+        for (size_t i = 0; i < request->n_items; i++)
+                request->outcome = outcome_gravest(request->outcome, request->items[i].outcome);
+        if (!outcome_is_failure(request->outcome))
+                return 0;
+
+        if (!request->message)
+                r = request_put_message(request);
+        if (observe && (request->kind == REQUEST_ACQUIRE || request->kind == REQUEST_RELEASE)) {
+                request->observed = true;
+                request->outcome = OUTCOME_DONE;
+        }
+        return r;
 }

@@ -10,14 +10,17 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
-/* "gpuagent-state 1", then for each GPU a line "gpu UUID" and lines "key value", then "end". Texts come from
- * the vendor side or the core and are printable; they end with their line. */
+/* "gpuagent-state 1", lines "key value" about the tray, then for each GPU a line "gpu UUID" and lines "key
+ * value", one "lease" a tenant, then "end". Texts come from the vendor side or the core and are printable;
+ * they end with their line. */
 #define HEADER "gpuagent-state 1"
 
 /* What the next agent has to say about the record: not what is going on now, but that it was. */
 static const char* former_reason(const Gpu *gpu) {
         switch (gpu_state(gpu)) {
         case GPU_STATE_IN_USE:
+                if (gpu->lease.n > 0)
+                        return NULL;
                 return gpu->record == GPU_STATE_UNKNOWN ? "not reset in this boot"
                                                         : "was held by a process since its last reset";
         case GPU_STATE_RESETTING: return "its reset did not end";
@@ -47,6 +50,27 @@ static bool write_last_reset(FILE *file, const GpuLastReset *last) {
         return done;
 }
 
+static bool write_leases(FILE *file, const Lease *lease) {
+        bool done = true;
+
+        for (size_t i = 0; i < lease->n; i++)
+                done &= fprintf(file, "lease %s %s %llu %s\n", lease->shared ? "shared" : "sole",
+                                        lease->tenants[i].seen_alive ? "alive" : "unseen",
+                                        (unsigned long long) lease->tenants[i].since_realtime_usec,
+                                        lease->tenants[i].name) >= 0;
+        return done;
+}
+
+static bool write_tray(FILE *file, const StateTray *tray) {
+        bool done = true;
+
+        if (tray->maintenance)
+                done &= fprintf(file, "maintenance %s\n", tray->maintenance_reason) >= 0;
+        if (tray->quiesced)
+                done &= fputs("quiesced yes\n", file) >= 0;
+        return done;
+}
+
 /* Whether all of it was taken: a memory stream that could not grow says so at each call, and not
  * afterwards. */
 static bool write_gpu(FILE *file, const Gpu *gpu) {
@@ -67,10 +91,11 @@ static bool write_gpu(FILE *file, const Gpu *gpu) {
                 done &= fprintf(file, "last-tenant %s\n", gpu->last_tenant) >= 0;
         if (gpu->last_reset.realtime_usec > 0)
                 done &= write_last_reset(file, &gpu->last_reset);
+        done &= write_leases(file, &gpu->lease);
         return done;
 }
 
-int state_write(const char *path, const Inventory *inventory) {
+int state_write(const char *path, const Inventory *inventory, const StateTray *tray) {
         CLEANUP(free_ptr) char *text = NULL;
         size_t size = 0;
         FILE *file;
@@ -80,6 +105,7 @@ int state_write(const char *path, const Inventory *inventory) {
         if (!file)
                 return -errno;
         done = fputs(HEADER "\n", file) >= 0;
+        done &= write_tray(file, tray);
         for (size_t i = 0; i < inventory->n; i++)
                 done &= write_gpu(file, inventory->by_index[i]);
         done &= fputs("end\n", file) >= 0;
@@ -160,9 +186,46 @@ static int read_record(Gpu *gpu, const char *key, const char *value) {
         return -ENOENT;
 }
 
-static int read_key(Gpu *gpu, const char *key, const char *value) {
+/* "sole unseen 1700000000000000 slurm/26.0" */
+static int read_lease(Gpu *gpu, char *value) {
+        char *how = strsep(&value, " "), *sign = value ? strsep(&value, " ") : NULL,
+             *since = value ? strsep(&value, " ") : NULL;
+        bool shared, alive;
+        uint64_t usec;
         int r;
 
+        if (!value || parse_u64(since, UINT64_MAX, &usec) < 0 || !tenant_is_valid(value))
+                return -EBADMSG;
+        shared = streq(how, "shared");
+        alive = streq(sign, "alive");
+        if ((!shared && !streq(how, "sole")) || (!alive && !streq(sign, "unseen")))
+                return -EBADMSG;
+
+        r = lease_add(&gpu->lease, value, shared, usec);
+        if (r <= 0) /* twice, or beside a lease that is not shared */
+                return r == -ENOMEM ? r : -EBADMSG;
+        gpu->lease.tenants[gpu->lease.n - 1].seen_alive = alive;
+        lease_format(&gpu->lease, gpu->tenant, sizeof gpu->tenant);
+        return 0;
+}
+
+static int read_tray(StateTray *tray, const char *key, const char *value) {
+        if (streq(key, "maintenance")) {
+                tray->maintenance = true;
+                return read_line(value, tray->maintenance_reason, sizeof tray->maintenance_reason);
+        }
+        if (streq(key, "quiesced") && streq(value, "yes")) {
+                tray->quiesced = true;
+                return 0;
+        }
+        return -EBADMSG;
+}
+
+static int read_key(Gpu *gpu, const char *key, char *value) {
+        int r;
+
+        if (streq(key, "lease"))
+                return read_lease(gpu, value);
         r = read_identity(gpu, key, value);
         if (r == -ENOENT)
                 r = read_last_reset(&gpu->last_reset, key, value);
@@ -191,7 +254,7 @@ static int read_gpu(const char *uuid, Inventory *inventory, Gpu **ret) {
         return 0;
 }
 
-static int read_lines(char *text, Inventory *inventory) {
+static int read_lines(char *text, Inventory *inventory, StateTray *tray) {
         char *line, *rest = text;
         Gpu *gpu = NULL;
 
@@ -210,29 +273,42 @@ static int read_lines(char *text, Inventory *inventory) {
                 if (streq(key, "gpu"))
                         r = read_gpu(value, inventory, &gpu);
                 else
-                        r = gpu ? read_key(gpu, key, value) : -EBADMSG;
+                        r = gpu ? read_key(gpu, key, value) : read_tray(tray, key, value);
                 if (r < 0)
                         return r;
         }
         return -EBADMSG; /* no "end": torn */
 }
 
-int state_parse(char *text, Inventory *inventory) {
+/* A GPU that somebody has is not clean, whatever the file says. */
+static int check_leases(const Inventory *inventory) {
+        for (size_t i = 0; i < inventory->n; i++)
+                if (inventory->by_uuid[i]->lease.n > 0 && inventory->by_uuid[i]->record == GPU_STATE_CLEAN)
+                        return -EBADMSG;
+        return 1;
+}
+
+int state_parse(char *text, Inventory *inventory, StateTray *ret_tray) {
         int r;
 
-        r = read_lines(text, inventory);
-        if (r < 0)
+        *ret_tray = (StateTray){};
+        r = read_lines(text, inventory, ret_tray);
+        if (r > 0)
+                r = check_leases(inventory);
+        if (r < 0) {
                 inventory_done(inventory);
-        else
+                *ret_tray = (StateTray){};
+        } else
                 inventory_sort(inventory);
         return r;
 }
 
-int state_read(const char *path, Inventory *inventory) {
+int state_read(const char *path, Inventory *inventory, StateTray *ret_tray) {
         CLEANUP(free_ptr) char *text = NULL;
         size_t size;
         int r;
 
+        *ret_tray = (StateTray){};
         r = file_read(AT_FDCWD, path, STATE_SIZE_MAX, &text, &size);
         if (r == -ENOENT)
                 return 0;
@@ -240,5 +316,5 @@ int state_read(const char *path, Inventory *inventory) {
                 return r;
         if (strlen(text) != size)
                 return -EBADMSG;
-        return state_parse(text, inventory);
+        return state_parse(text, inventory, ret_tray);
 }

@@ -9,13 +9,20 @@
 /* Far above 4,096 GPUs. */
 #define STATE_SIZE_MAX (16U * 1024 * 1024)
 
-/* 0 · -errno, and the file is as it was. */
-int state_write(const char *path, const Inventory *inventory);
+/* What is to be remembered of the tray as such. */
+typedef struct StateTray {
+        bool maintenance;
+        char maintenance_reason[GPU_REASON_SIZE];
+        bool quiesced; /* monitoring was stopped, and has to be started again */
+} StateTray;
 
-/* Adds the GPUs of the file, by their identity and record, to an empty inventory.
- * 1: done · 0: there is no file · -EBADMSG torn or foreign, -errno not readable, -ENOMEM: nothing was
- * added. */
-int state_read(const char *path, Inventory *inventory);
+/* 0 · -errno, and the file is as it was. */
+int state_write(const char *path, const Inventory *inventory, const StateTray *tray);
+
+/* Adds the GPUs of the file, by their identity, record and leases, to an empty inventory, and fills the
+ * tray's part. 1: done · 0: there is no file · -EBADMSG torn or foreign, -errno not readable, -ENOMEM:
+ * nothing was added, and the tray's part is empty. */
+int state_read(const char *path, Inventory *inventory, StateTray *ret_tray);
 
 /* The same from text; `text` is changed. For state_read() and the fuzzer. 1 · -EBADMSG · -ENOMEM. */
-int state_parse(char *text, Inventory *inventory);
+int state_parse(char *text, Inventory *inventory, StateTray *ret_tray);

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "agent/core/recovery.h"
+
 /* Appends "; WHY" to what there is. */
 PRINTF_FORMAT(4, 5) static void add_reason(char *text, size_t size, size_t *used, const char *format, ...) {
         va_list arguments;
@@ -52,10 +54,10 @@ static size_t add_sample_reasons(
                 add_reason(text, size, &used, "does not answer: %s",
                                 sample->error[0] ? sample->error : "GPU is lost");
         else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
-                char action[32];
+                char action[160];
 
-                recovery_action_format(sample->recovery_action, action, sizeof action);
-                add_reason(text, size, &used, "needs the recovery action %s", action);
+                recovery_explain(sample->recovery_action, action, sizeof action);
+                add_reason(text, size, &used, "%s", action);
         } else if (sample->reset_required) /* the only sign of a driver that knows no recovery action */
                 add_reason(text, size, &used, "needs another reset");
         else {

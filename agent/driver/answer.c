@@ -15,8 +15,8 @@ typedef struct AnswerHeader {
         uint32_t n;
         uint32_t n_asked;
         uint32_t complete;
-        char message[256];
-        char warning[256];
+        char message[FAILURE_SIZE];
+        char warning[512];
         char driver_version[DRIVER_VERSION_SIZE];
 } AnswerHeader;
 
@@ -28,6 +28,11 @@ static const struct {
         [TASK_PROBE] = { "probe", sizeof(GpuSample), PROTOCOL_GPUS_MAX },
         [TASK_RESET] = { "reset", sizeof(GpuReset), PROTOCOL_GPUS_MAX },
         [TASK_HOLDERS] = { "search for processes", sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX },
+        [TASK_LEFTOVERS] = { "search for leftovers", sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX },
+        [TASK_QUIESCE] = { "stop of monitoring", 0, 0 },
+        [TASK_RESUME] = { "start of monitoring", 0, 0 },
+        [TASK_CHECKS] = { "run of checks", sizeof(GpuReset), PROTOCOL_GPUS_MAX },
+        [TASK_TENANTS] = { "search for tenants", sizeof(TenantSign), PROTOCOL_TENANTS_MAX },
 };
 
 const char* task_kind_to_string(TaskKind kind) {
@@ -39,6 +44,10 @@ TaskKind task_kind_from_string(const char *s) {
                 if (streq(s, kinds[kind].name))
                         return (TaskKind) kind;
         return _TASK_KIND_INVALID;
+}
+
+bool task_kind_needs_driver(TaskKind kind) {
+        return kind != TASK_QUIESCE && kind != TASK_RESUME && kind != TASK_TENANTS;
 }
 
 void answer_done(Answer *answer) {
@@ -61,13 +70,18 @@ void answer_fail(Answer *answer, AnswerError error, const char *format, ...) {
 }
 
 void answer_warn(Answer *answer, const char *format, ...) {
+        size_t n = strlen(answer->warning);
         char message[1024];
         va_list arguments;
 
         va_start(arguments, format);
         (void) vsnprintf(message, sizeof message, format, arguments);
         va_end(arguments);
-        text_escape(message, answer->warning, sizeof answer->warning);
+
+        if (n > 0)
+                n += (size_t) snprintf(answer->warning + n, sizeof answer->warning - n, "; ");
+        if (n < sizeof answer->warning)
+                text_escape(message, answer->warning + n, sizeof answer->warning - n);
 }
 
 size_t answer_size_max(TaskKind kind) {
@@ -104,8 +118,13 @@ static void text_clean(char *s, size_t size) {
 static int items_clean(Answer *answer) {
         switch (answer->kind) {
         case TASK_PROBE: return protocol_clean_samples(answer->samples, answer->n);
-        case TASK_RESET: return protocol_clean_resets(answer->resets, answer->n);
-        case TASK_HOLDERS: return protocol_clean_holders(answer->holders, answer->n);
+        case TASK_RESET:
+        case TASK_CHECKS: return protocol_clean_resets(answer->resets, answer->n);
+        case TASK_HOLDERS:
+        case TASK_LEFTOVERS: return protocol_clean_holders(answer->holders, answer->n);
+        case TASK_TENANTS: return protocol_clean_tenants(answer->tenants, answer->n);
+        case TASK_QUIESCE:
+        case TASK_RESUME:
         case _TASK_KIND_MAX:
         case _TASK_KIND_INVALID: break;
         }

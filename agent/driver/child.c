@@ -17,6 +17,11 @@ static const char *const comm_table[_TASK_KIND_MAX] = {
         [TASK_PROBE] = "gpuagent-probe",
         [TASK_RESET] = "gpuagent-reset",
         [TASK_HOLDERS] = "gpuagent-ps",
+        [TASK_LEFTOVERS] = "gpuagent-end",
+        [TASK_QUIESCE] = "gpuagent-stop",
+        [TASK_RESUME] = "gpuagent-start",
+        [TASK_CHECKS] = "gpuagent-check",
+        [TASK_TENANTS] = "gpuagent-tenant",
 };
 
 static void signals_reset(void) {

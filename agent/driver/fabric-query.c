@@ -90,28 +90,6 @@ static int output_merge(Answer *answer, char *output) {
         return 0;
 }
 
-/* Splits the command on blanks. 0 · -EINVAL there is none · -ENOMEM. */
-static int command_split(const char *command, char ***ret) {
-        CLEANUP(strv_free_ptr) char **argv = NULL;
-        CLEANUP(free_ptr) char *copy = NULL;
-        char *rest, *word;
-        int r;
-
-        copy = strdup(command);
-        if (!copy)
-                return -ENOMEM;
-        rest = copy;
-        while ((word = strtok_r(rest, BLANKS, &rest))) {
-                r = strv_append(&argv, word);
-                if (r < 0)
-                        return r;
-        }
-        if (!argv)
-                return -EINVAL;
-        *ret = take_ptr(&argv);
-        return 0;
-}
-
 void fabric_query_run(const Task *task, Answer *answer) {
         CLEANUP(strv_free_ptr) char **argv = NULL;
         CLEANUP(free_ptr) char *output = NULL;
@@ -123,8 +101,12 @@ void fabric_query_run(const Task *task, Answer *answer) {
                 return;
 
         r = command_split(task->config->fabric.query, &argv);
-        if (r >= 0)
-                r = program_run(task, "/", argv, now_usec + (task->deadline_usec - now_usec) / 2, &result);
+        if (r >= 0) {
+                Program program = { .argv = argv };
+
+                program.deadline_usec = now_usec + (task->deadline_usec - now_usec) / 2;
+                r = program_run(task, &program, &result);
+        }
         if (r < 0) {
                 answer_warn(answer, "fabric.query: cannot run %s: %s",
                                 argv ? argv[0] : task->config->fabric.query, strerror(-r));

@@ -25,6 +25,7 @@ typedef struct Program {
         sd_event *event;
         Settings *settings;
         Worker *worker;
+        Resumer *resumer;
         Service *service;
         int listen_fd;
 } Program;
@@ -32,6 +33,7 @@ typedef struct Program {
 static void program_done(Program *program) {
         service_free(program->service);
         worker_free(program->worker);
+        resumer_free(program->resumer);
         settings_free(program->settings);
         (void) sd_event_unref(program->event);
         fd_close(&program->listen_fd);
@@ -145,7 +147,11 @@ static int program_setup(Program *program, const Arguments *arguments) {
 
         r = worker_new(program->event, program->settings, arguments->runtime_directory, &program->worker);
         if (r >= 0)
-                r = service_new(program->event, program->worker, program->listen_fd, &program->service);
+                r = resumer_new(program->event, program->worker, arguments->runtime_directory,
+                                &program->resumer);
+        if (r >= 0)
+                r = service_new(program->event, program->worker, program->resumer, program->listen_fd,
+                                &program->service);
         if (r < 0)
                 return log_errno(r, "Cannot set up the service");
         return 0;

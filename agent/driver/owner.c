@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/driver/owner.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,4 +182,60 @@ void owner_find(int process_dir_fd, uid_t uid, char *ret, size_t size) {
         owner_from_environment(environment, n, uid, claim, sizeof claim);
         if (claim[0])
                 (void) snprintf(ret, size, "%s", claim);
+}
+
+int owner_tenant_parse(const char *tenant, OwnerTenant *ret) {
+        const char *job = startswith(tenant, "slurm/"), *pod = startswith(tenant, "pod/");
+        OwnerTenant parsed = {};
+        char id[16];
+        const char *dot;
+        uint32_t number;
+
+        if (pod && strlen(pod) == POD_UID_LENGTH && strspn(pod, "0123456789abcdef-") == POD_UID_LENGTH) {
+                (void) snprintf(parsed.where, sizeof parsed.where, "pod %s", pod);
+                *ret = parsed;
+                return 0;
+        }
+
+        dot = job ? strchr(job, '.') : NULL;
+        if (!dot || (size_t) (dot - job) >= sizeof id)
+                return -EOPNOTSUPP;
+        memcpy(id, job, (size_t) (dot - job));
+        id[dot - job] = '\0';
+        if (parse_u32(id, UINT32_MAX, &number) < 0 || parse_u32(dot + 1, UINT32_MAX, &parsed.restarts) < 0)
+                return -EOPNOTSUPP;
+        (void) snprintf(parsed.where, sizeof parsed.where, "job %u", number);
+        parsed.is_job = true;
+        *ret = parsed;
+        return 0;
+}
+
+bool owner_proves(const OwnerTenant *tenant, const char *cgroup, const char *environment, size_t n,
+                uid_t uid) {
+        const char *restarts = environment_get(environment, n, "SLURM_RESTART_COUNT");
+        char where[96];
+        uint32_t number;
+
+        if (tenant->is_job && restarts &&
+                        (parse_u32(restarts, UINT32_MAX, &number) < 0 || number > tenant->restarts))
+                return false;
+
+        owner_from_cgroup(cgroup, where, sizeof where);
+        if (startswith(where, "job ") || startswith(where, "pod "))
+                return streq(where, tenant->where);
+        if (!tenant->is_job || uid == 0)
+                return false;
+        owner_from_environment(environment, n, uid, where, sizeof where);
+        return streq(where, tenant->where);
+}
+
+bool owner_is_tenant(int process_dir_fd, uid_t uid, const OwnerTenant *tenant) {
+        CLEANUP(free_ptr) char *cgroup = NULL, *environment = NULL;
+        size_t n = 0;
+
+        if (file_read(process_dir_fd, "cgroup", CGROUP_MAX, &cgroup, NULL) < 0)
+                return false;
+        /* The cgroup may do without it. */
+        (void) file_read(process_dir_fd, "environ", ENVIRONMENT_MAX, &environment, &n);
+        return owner_proves(tenant, cgroup, environment ?: "", environment ? n : 0, uid);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/base/text.h"
+#include "agent/driver/checks.h"
 #include "agent/driver/device.h"
 #include "agent/driver/fabric-query.h"
 #include "agent/driver/vendor.h"
@@ -226,6 +227,7 @@ static int probe_read(Probe *probe, Answer *answer) {
 void probe_run(const Task *task, Answer *answer) {
         CLEANUP(nvml_free_ptr) Nvml *nvml = NULL;
         Probe probe = { .task = task };
+        bool checks = checks_exist(task->config->handover.checks_directory);
         char version[NVML_VERSION_SIZE + 1] = "";
         int r;
 
@@ -247,5 +249,7 @@ void probe_run(const Task *task, Answer *answer) {
 
         answer->samples = probe.samples;
         answer->n = probe.n;
+        for (size_t i = 0; i < probe.n; i++)
+                probe.samples[i].checks = checks;
         fabric_query_run(task, answer);
 }

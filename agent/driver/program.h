@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that a worker executes: nvidia-smi and fabric.query. */
+/* Programs that a worker executes: nvidia-smi, fabric.query, the site's checks, quiesce.command. */
 #pragma once
 
 #include "agent/driver/task.h"
+
+typedef struct Program {
+        char *const *argv;        /* argv[0] is a path, or a name looked for in a fixed PATH */
+        const char *root;         /* its root folder; NULL or "/": ours */
+        char *const *environment; /* a strv: what it gets besides PATH and LC_ALL; may be NULL */
+        bool errors_only;         /* what it prints to stdout is thrown away */
+        bool alone;               /* what it leaves behind in its process group is killed */
+        usec_t deadline_usec;
+} Program;
 
 typedef struct ProgramResult {
         int status;   /* as from waitpid() */
@@ -11,9 +20,10 @@ typedef struct ProgramResult {
 
 #define PROGRAM_OUTPUT_MAX (256U << 10)
 
-/* Executes argv[0], a path or a name looked for in a fixed PATH, with `root` as its root folder where that
- * is not "/", in a clean environment, leading a process group of its own, after it was recorded. 0 and *ret
- * (free its output) · -ENOENT and other errors of exec · -ETIMEDOUT after it was killed at the deadline ·
- * -errno. */
-int program_run(const Task *task, const char *root, char *const *argv, usec_t deadline_usec,
-                ProgramResult *ret);
+/* Executes it in a clean environment and in the root folder, leading a process group of its own, after it was
+ * recorded. It has ended when its first process has. 0 and *ret (free its output) · -ENOENT and other errors
+ * of exec · -ETIMEDOUT after it was killed at the deadline · -errno. */
+int program_run(const Task *task, const Program *program, ProgramResult *ret);
+
+/* Splits a command of the configuration on blanks. 0 and *ret (a strv) · -EINVAL there is none · -ENOMEM. */
+int command_split(const char *command, char ***ret);

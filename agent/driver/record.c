@@ -18,22 +18,33 @@ int record_write(const char *path, const Record *record) {
         char text[RECORD_MAX];
         int n;
 
-        n = snprintf(text, sizeof text, "deadline %" PRIu64 " %s\nprocess %d %" PRIu64 "\n",
-                        record->deadline_usec, task_kind_to_string(record->kind),
-                        (int) record->processes[0].pid, record->processes[0].start_time);
+        n = snprintf(text, sizeof text, "deadline %" PRIu64 " %s\n", record->deadline_usec,
+                        task_kind_to_string(record->kind));
+        for (size_t i = 0; i < record->n_processes; i++)
+                n += snprintf(text + n, sizeof text - (size_t) n, "process %d %" PRIu64 "\n",
+                                (int) record->processes[i].pid, record->processes[i].start_time);
         return file_write_atomic(path, text, (size_t) n, 0600);
 }
 
 int record_append(const char *path, const ProcessId *id) {
-        CLEANUP(fd_close) int fd = -1;
-        char line[64];
-        int n;
+        Record record, current;
+        int r;
 
-        fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0)
-                return -errno;
-        n = snprintf(line, sizeof line, "process %d %" PRIu64 "\n", (int) id->pid, id->start_time);
-        return fd_write_all(fd, line, (size_t) n);
+        r = record_read(path, &record);
+        if (r < 0)
+                return r;
+
+        current = record;
+        current.n_processes = 1; /* the worker, who asks */
+        for (size_t i = 1; i < record.n_processes; i++) {
+                CLEANUP(fd_close) int pidfd = -1;
+
+                if (process_open(&record.processes[i], &pidfd) != -ESRCH)
+                        current.processes[current.n_processes++] = record.processes[i];
+        }
+        if (current.n_processes < RECORD_PROCESSES_MAX)
+                current.processes[current.n_processes++] = *id;
+        return record_write(path, &current);
 }
 
 static int line_parse(char *line, Record *record) {

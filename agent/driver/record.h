@@ -8,7 +8,7 @@
 #include "agent/driver/process.h"
 #include "agent/driver/task.h"
 
-/* The worker, and the programs that it executes (nvidia-smi, fabric.query). More are not recorded. */
+/* The worker, and the programs that it executes at a time. More are not recorded. */
 #define RECORD_PROCESSES_MAX 8
 
 typedef struct Record {
@@ -22,7 +22,7 @@ typedef struct Record {
 /* A new file with its worker alone. 0 · -errno. */
 int record_write(const char *path, const Record *record);
 
-/* Adds a program that the worker is about to execute. 0 · -errno. */
+/* Adds a program that the worker is about to execute, in the place of those that are gone. 0 · -errno. */
 int record_append(const char *path, const ProcessId *id);
 
 /* 0 · -ENOENT nothing is at work · -EBADMSG the file was not written by us · -errno. */

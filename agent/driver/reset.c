@@ -204,15 +204,17 @@ static int reset_execute(Reset *reset) {
         const Config *config = reset->task->config;
         char option[] = "--gpu-reset", ids[] = "-i";
         ProgramResult result;
+        Program program = {};
         int r;
 
         r = reset_list(reset, &list);
         if (r < 0 || !list)
                 return r;
 
-        /* Without a deadline of its own: at ours, the service kills both. */
-        r = program_run(reset->task, config->driver.root,
-                        (char *[]){ config->driver.smi, option, ids, list, NULL }, USEC_INFINITY, &result);
+        program.argv = (char *[]){ config->driver.smi, option, ids, list, NULL };
+        program.root = config->driver.root;
+        program.deadline_usec = USEC_INFINITY; /* at ours, the service kills both */
+        r = program_run(reset->task, &program, &result);
         if (r < 0) {
                 reset_fail_open(reset, config->driver.smi, r);
                 return 0;

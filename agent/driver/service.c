@@ -22,12 +22,14 @@
 typedef struct Peer {
         Service *service;
         sd_bus *bus;
+        bool quiesced; /* it had monitoring stopped, and has not asked to start it again */
         struct Peer *next;
 } Peer;
 
 struct Service {
         sd_event *event;
         Worker *worker;
+        Resumer *resumer;
         sd_event_source *accept_source;
         Peer *peers;
         size_t n_peers;
@@ -37,6 +39,8 @@ static Peer* peer_free(Peer *peer) {
         if (!peer)
                 return NULL;
         worker_forget(peer->service->worker, peer);
+        if (peer->quiesced)
+                resumer_release(peer->service->resumer);
         if (peer->bus)
                 (void) sd_bus_detach_event(peer->bus);
         (void) sd_bus_close_unref(peer->bus);
@@ -74,8 +78,13 @@ static int answer_send(sd_bus_message *call, const Answer *answer) {
         case TASK_PROBE:
                 r = protocol_append_probe(reply, answer->driver_version, answer->samples, answer->n_asked);
                 break;
-        case TASK_RESET: r = protocol_append_resets(reply, answer->resets, answer->n); break;
-        case TASK_HOLDERS: r = protocol_append_holders(reply, answer->holders, answer->n); break;
+        case TASK_RESET:
+        case TASK_CHECKS: r = protocol_append_resets(reply, answer->resets, answer->n); break;
+        case TASK_HOLDERS:
+        case TASK_LEFTOVERS: r = protocol_append_holders(reply, answer->holders, answer->n); break;
+        case TASK_QUIESCE:
+        case TASK_RESUME: r = protocol_append_failure(reply, answer->message); break;
+        case TASK_TENANTS: r = protocol_append_tenants(reply, answer->tenants, answer->n); break;
         case _TASK_KIND_MAX:
         case _TASK_KIND_INVALID: return -EINVAL;
         }
@@ -122,15 +131,40 @@ static void on_answer(Answer *answer, void *userdata) {
                 (void) log_errno(r, "Cannot answer %s", sd_bus_message_get_member(call));
 }
 
-static int method_task(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_error *error) {
-        CLEANUP(strv_free_ptr) char **uuids = NULL;
-        WorkerRequest request = { .kind = kind, .owner = peer, .done = on_answer };
+/* Reads the time, and hands the request over with its strvs. 1 · negative, and `error` is set. */
+static int submit(TaskKind kind, sd_bus_message *msg, Peer *peer, char ***uuids, char ***tenants,
+                sd_bus_error *error) {
+        WorkerRequest request = {
+                .kind = kind, .uuids = *uuids, .tenants = *tenants, .owner = peer, .done = on_answer
+        };
         usec_t timeout_usec;
         int r;
 
+        r = sd_bus_message_read_basic(msg, 't', &timeout_usec);
+        if (r < 0)
+                return r;
+        if (timeout_usec == 0 || timeout_usec > PROTOCOL_TIMEOUT_MAX_USEC)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "the timeout is out of range");
+
+        request.deadline_usec = now_monotonic_usec() + timeout_usec;
+        request.userdata = sd_bus_message_ref(msg);
+        r = worker_submit(peer->service->worker, &request);
+        if (r < 0) {
+                (void) sd_bus_message_unref(msg);
+                return r == -ENOBUFS ? sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                                       "too many requests wait")
+                                     : r;
+        }
+
+        *uuids = *tenants = NULL; /* the worker's now */
+        return 1;
+}
+
+static int method_task(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_error *error) {
+        CLEANUP(strv_free_ptr) char **uuids = NULL, **tenants = NULL;
+        int r;
+
         r = sd_bus_message_read_strv(msg, &uuids);
-        if (r >= 0)
-                r = sd_bus_message_read_basic(msg, 't', &timeout_usec);
         if (r < 0)
                 return r;
         r = uuids_check(uuids);
@@ -142,22 +176,77 @@ static int method_task(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_er
         if (kind == TASK_RESET && strv_length(uuids) == 0)
                 return sd_bus_error_set(
                                 error, SD_BUS_ERROR_INVALID_ARGS, "a reset needs the UUIDs of its GPUs");
-        if (timeout_usec == 0 || timeout_usec > PROTOCOL_TIMEOUT_MAX_USEC)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "the timeout is out of range");
+        return submit(kind, msg, peer, &uuids, &tenants, error);
+}
 
-        request.uuids = uuids;
-        request.deadline_usec = now_monotonic_usec() + timeout_usec;
-        request.userdata = sd_bus_message_ref(msg);
-        r = worker_submit(peer->service->worker, &request);
-        if (r < 0) {
-                (void) sd_bus_message_unref(msg);
-                return r == -ENOBUFS ? sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                                                       "too many requests wait")
-                                     : r;
+/* Of GPUs with their tenants. */
+static int method_pairs(TaskKind kind, sd_bus_message *msg, Peer *peer, sd_bus_error *error) {
+        CLEANUP(strv_free_ptr) char **uuids = NULL, **tenants = NULL;
+        CLEANUP(free_ptr) GpuTenant *pairs = NULL;
+        size_t n = 0;
+        int r;
+
+        r = protocol_read_pairs(msg, &pairs, &n);
+        if (r == -EBADMSG || (r >= 0 && n == 0))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "a list of UUIDs, each one once, with their tenants is needed");
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                r = strv_append(&uuids, pairs[i].uuid);
+                if (r >= 0)
+                        r = strv_append(&tenants, pairs[i].tenant);
         }
+        return r < 0 ? r : submit(kind, msg, peer, &uuids, &tenants, error);
+}
 
-        uuids = NULL; /* the worker's now */
-        return 1;
+static int method_tenants(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        CLEANUP(strv_free_ptr) char **uuids = NULL, **tenants = NULL;
+        int r;
+
+        r = sd_bus_message_read_strv(msg, &tenants);
+        if (r < 0)
+                return r;
+        if (strv_length(tenants) > PROTOCOL_TENANTS_MAX)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "these are too many tenants");
+        STRV_FOREACH (tenant, tenants)
+                if (!tenant_is_valid(*tenant))
+                        return sd_bus_error_set(
+                                        error, SD_BUS_ERROR_INVALID_ARGS, "a list of tenants is needed");
+        return submit(TASK_TENANTS, msg, userdata, &uuids, &tenants, error);
+}
+
+/* From here on, monitoring is stopped until this peer asks to start it again, or leaves. */
+static int method_quiesce(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        char **uuids = NULL, **tenants = NULL;
+        Peer *peer = userdata;
+        int r;
+
+        r = submit(TASK_QUIESCE, msg, peer, &uuids, &tenants, error);
+        if (r > 0 && !peer->quiesced) {
+                peer->quiesced = true;
+                resumer_hold(peer->service->resumer);
+        }
+        return r;
+}
+
+static int method_resume(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        char **uuids = NULL, **tenants = NULL;
+        Peer *peer = userdata;
+        int r;
+
+        r = submit(TASK_RESUME, msg, peer, &uuids, &tenants, error);
+        if (r > 0 && peer->quiesced) {
+                peer->quiesced = false;
+                resumer_release(peer->service->resumer);
+        }
+        return r;
+}
+
+static int method_leftovers(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        return method_pairs(TASK_LEFTOVERS, msg, userdata, error);
+}
+
+static int method_checks(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        return method_pairs(TASK_CHECKS, msg, userdata, error);
 }
 
 static int method_probe(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
@@ -179,6 +268,16 @@ static const sd_bus_vtable service_vtable[] = { SD_BUS_VTABLE_START(0),
                         SD_BUS_RESULT("a(sus)", results), method_reset, 0),
         SD_BUS_METHOD_WITH_ARGS("Holders", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
                         SD_BUS_RESULT("a(sutussst)", holders), method_holders, 0),
+        SD_BUS_METHOD_WITH_ARGS("Leftovers", SD_BUS_ARGS("a(ss)", gpus, "t", timeout_usec),
+                        SD_BUS_RESULT("a(sutussst)", holders), method_leftovers, 0),
+        SD_BUS_METHOD_WITH_ARGS("Quiesce", SD_BUS_ARGS("t", timeout_usec), SD_BUS_RESULT("s", failure),
+                        method_quiesce, 0),
+        SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_ARGS("t", timeout_usec), SD_BUS_RESULT("s", failure),
+                        method_resume, 0),
+        SD_BUS_METHOD_WITH_ARGS("Checks", SD_BUS_ARGS("a(ss)", gpus, "t", timeout_usec),
+                        SD_BUS_RESULT("a(sus)", results), method_checks, 0),
+        SD_BUS_METHOD_WITH_ARGS("Tenants", SD_BUS_ARGS("as", tenants, "t", timeout_usec),
+                        SD_BUS_RESULT("a(su)", signs), method_tenants, 0),
         SD_BUS_VTABLE_END };
 
 static int on_peer_disconnected(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
@@ -309,7 +408,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t events
         return 0;
 }
 
-int service_new(sd_event *event, Worker *worker, int listen_fd, Service **ret) {
+int service_new(sd_event *event, Worker *worker, Resumer *resumer, int listen_fd, Service **ret) {
         CLEANUP(service_free_ptr) Service *service = NULL;
         int r;
 
@@ -318,6 +417,7 @@ int service_new(sd_event *event, Worker *worker, int listen_fd, Service **ret) {
                 return -ENOMEM;
         service->event = sd_event_ref(event);
         service->worker = worker;
+        service->resumer = resumer;
         r = sd_event_add_io(event, &service->accept_source, listen_fd, EPOLLIN, on_connection, service);
         if (r >= 0) /* a connection that cannot be taken stays there, and must not keep us busy */
                 r = sd_event_source_set_ratelimit(service->accept_source, USEC_PER_SEC, ACCEPTS_PER_SECOND);

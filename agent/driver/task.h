@@ -12,6 +12,11 @@ typedef enum TaskKind {
         TASK_PROBE,
         TASK_RESET,
         TASK_HOLDERS,
+        TASK_LEFTOVERS,
+        TASK_QUIESCE,
+        TASK_RESUME,
+        TASK_CHECKS,
+        TASK_TENANTS,
         _TASK_KIND_MAX,
         _TASK_KIND_INVALID = -22,
 } TaskKind;
@@ -21,8 +26,10 @@ typedef struct Task {
         const Config *config;
         const GpuTable *table; /* as the last probe left it; may be empty */
         const char *record;    /* the file that names running processes, see record.h */
+        const char *quiesced;  /* the file that names what was stopped, see quiesced.h */
         char **uuids;          /* valid, none twice; NULL or empty: all GPUs */
-        usec_t deadline_usec;  /* the worker is killed then */
+        char **tenants; /* valid; LEFTOVERS, CHECKS: one of each UUID, "" for none; TENANTS: whom to look for */
+        usec_t deadline_usec; /* the worker is killed then */
 } Task;
 
 typedef enum AnswerError {
@@ -38,26 +45,32 @@ typedef enum AnswerError {
 typedef struct Answer {
         TaskKind kind;
         AnswerError error;
-        char message[256]; /* with an error: one line for people */
-        char warning[256]; /* for the log: what did not keep the task from being done; "" for none */
+        char message[FAILURE_SIZE]; /* one line for people: an error; QUIESCE, RESUME: what would not stop or start */
+        char warning[512]; /* for the log: what did not keep the task from being done; "" for none */
         char driver_version[DRIVER_VERSION_SIZE];
         bool complete; /* of a probe: these are all the GPUs of the tray */
         size_t n;
         size_t n_asked; /* the first so many are what was asked for, in that order */
         union {         /* by kind; owned */
                 GpuSample *samples;
-                GpuReset *resets;
-                GpuHolder *holders;
+                GpuReset *resets;   /* RESET, CHECKS */
+                GpuHolder *holders; /* HOLDERS, LEFTOVERS */
+                TenantSign *tenants;
                 void *items;
         };
 } Answer;
 
-/* "probe", "reset" or "search for processes", for messages. NULL for a value out of range. */
+/* "probe", "reset", "search for processes" …, for messages. NULL for a value out of range. */
 const char* task_kind_to_string(TaskKind kind);
 TaskKind task_kind_from_string(const char *s);
 
+/* Whether it is about the vendor's driver at all. */
+bool task_kind_needs_driver(TaskKind kind);
+
 /* Makes it an error with that message, which is cut and escaped. What it held is freed. */
 void answer_fail(Answer *answer, AnswerError error, const char *format, ...) PRINTF_FORMAT(3, 4);
+
+/* Adds to the warning, as far as there is room. */
 void answer_warn(Answer *answer, const char *format, ...) PRINTF_FORMAT(2, 3);
 void answer_done(Answer *answer);
 

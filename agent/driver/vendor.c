@@ -11,11 +11,16 @@
 /* A probe needs to open the device nodes, whoever owns them. The search looks into other users' processes,
  * and so does an emulated driver in every call: what a kernel module knows, it finds in /proc. The reset
  * asks the kernel module as an administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make
- * missing nodes, and goes to driver.root. */
+ * missing nodes, and goes to driver.root. Leftovers are searched for, and signalled. A check is an NVML or CUDA
+ * client like any other. systemd asks no more of root than to be root; a command that quiesces other
+ * monitoring may have to talk to sockets that are not root's. */
 static const cap_value_t probe_capabilities[] = { CAP_DAC_OVERRIDE, CAP_SYS_PTRACE };
 static const cap_value_t holders_capabilities[] = {
         CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE /* /proc/PID/map_files */
 };
+static const cap_value_t leftovers_capabilities[] = { CAP_DAC_OVERRIDE, CAP_SYS_PTRACE,
+        CAP_CHECKPOINT_RESTORE, CAP_KILL };
+static const cap_value_t files_capabilities[] = { CAP_DAC_OVERRIDE };
 static const cap_value_t reset_capabilities[] = {
         CAP_CHOWN,
         CAP_DAC_OVERRIDE,
@@ -34,6 +39,11 @@ static const struct {
         [TASK_PROBE] = { probe_capabilities, ELEMENTSOF(probe_capabilities) },
         [TASK_RESET] = { reset_capabilities, ELEMENTSOF(reset_capabilities) },
         [TASK_HOLDERS] = { holders_capabilities, ELEMENTSOF(holders_capabilities) },
+        [TASK_LEFTOVERS] = { leftovers_capabilities, ELEMENTSOF(leftovers_capabilities) },
+        [TASK_QUIESCE] = { files_capabilities, ELEMENTSOF(files_capabilities) },
+        [TASK_RESUME] = { files_capabilities, ELEMENTSOF(files_capabilities) },
+        [TASK_CHECKS] = { probe_capabilities, ELEMENTSOF(probe_capabilities) },
+        [TASK_TENANTS] = { probe_capabilities, ELEMENTSOF(probe_capabilities) },
 };
 
 static void caps_free(cap_t *caps) {
@@ -122,7 +132,7 @@ static bool module_is_absent(const Config *config) {
 }
 
 void vendor_run(const Task *task, Answer *answer) {
-        if (module_is_absent(task->config)) {
+        if (task_kind_needs_driver(task->kind) && module_is_absent(task->config)) {
                 answer_fail(answer, ANSWER_MISSING, "no GPU driver: the kernel module %s is not loaded",
                                 task->config->driver.module);
                 return;
@@ -132,6 +142,11 @@ void vendor_run(const Task *task, Answer *answer) {
         case TASK_PROBE: probe_run(task, answer); return;
         case TASK_RESET: reset_run(task, answer); return;
         case TASK_HOLDERS: holders_run(task, answer); return;
+        case TASK_LEFTOVERS: leftovers_run(task, answer); return;
+        case TASK_QUIESCE: quiesce_run(task, answer); return;
+        case TASK_RESUME: resume_run(task, answer); return;
+        case TASK_CHECKS: checks_run(task, answer); return;
+        case TASK_TENANTS: tenants_run(task, answer); return;
         case _TASK_KIND_MAX:
         case _TASK_KIND_INVALID: break;
         }

@@ -17,6 +17,13 @@ int vendor_drop_capabilities(TaskKind kind);
 void probe_run(const Task *task, Answer *answer);
 void reset_run(const Task *task, Answer *answer);
 void holders_run(const Task *task, Answer *answer);
+void leftovers_run(const Task *task, Answer *answer);
+void checks_run(const Task *task, Answer *answer);
+
+/* These have nothing to do with the vendor's driver, and need no module. */
+void quiesce_run(const Task *task, Answer *answer);
+void resume_run(const Task *task, Answer *answer);
+void tenants_run(const Task *task, Answer *answer);
 
 /* Opens NVML for a task. 0 · -errno, and the answer says what is wrong. */
 int vendor_open(const Task *task, Answer *answer, Nvml **ret);

@@ -12,6 +12,7 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/driver/child.h"
+#include "agent/driver/quiesced.h"
 #include "agent/driver/watch.h"
 #include "agent/log/log.h"
 
@@ -41,7 +42,7 @@ typedef struct Job {
 struct Worker {
         sd_event *event;
         Settings *settings;
-        char *record_path;
+        char *record_path, *quiesced_path;
         GpuTable table;
 
         Job *waiting;
@@ -69,6 +70,7 @@ static Job* job_free(Job *job) {
                 return NULL;
         (void) sd_event_source_disable_unref(job->deadline);
         strv_free(job->request.uuids);
+        strv_free(job->request.tenants);
         free(job);
         return NULL;
 }
@@ -325,8 +327,9 @@ static int on_job_deadline(sd_event_source *source, uint64_t now, void *userdata
                 return 0;
         }
 
-        (void) snprintf(message, sizeof message,
-                        "the GPU driver did not answer a %s in time; its process (pid %d) was killed",
+        (void) snprintf(message, sizeof message, "%s a %s in time; its process (pid %d) was killed",
+                        task_kind_needs_driver(worker->kind) ? "the GPU driver did not answer"
+                                                             : "the system did not finish",
                         task_kind_to_string(worker->kind), (int) worker->child.pid);
         log_message(LOG_ERR, "%s", message);
         worker->job = NULL;
@@ -343,7 +346,9 @@ static int worker_start(Worker *worker, Job *job) {
                 .config = settings_get(worker->settings),
                 .table = &worker->table,
                 .record = worker->record_path,
+                .quiesced = worker->quiesced_path,
                 .uuids = job->request.uuids,
+                .tenants = job->request.tenants,
                 .deadline_usec = job->request.deadline_usec,
         };
         int r;
@@ -407,7 +412,7 @@ int worker_submit(Worker *worker, const WorkerRequest *request) {
         if (!job)
                 return -ENOMEM;
         job->request = *request;
-        job->request.uuids = NULL; /* ours only once nothing can fail any more */
+        job->request.uuids = job->request.tenants = NULL; /* ours only once nothing can fail any more */
         job->worker = worker;
 
         for (; *end; end = &(*end)->next)
@@ -419,6 +424,7 @@ int worker_submit(Worker *worker, const WorkerRequest *request) {
         if (r < 0)
                 return r;
         job->request.uuids = request->uuids;
+        job->request.tenants = request->tenants;
 
         if (worker->stopping) {
                 job_fail(take_ptr(&job), ANSWER_FAILED, STOPPING_MESSAGE);
@@ -496,6 +502,15 @@ static int worker_recover(Worker *worker) {
         return worker_arm(worker, record.deadline_usec, on_foreign_deadline);
 }
 
+static int path_below(const char *folder, const char *name, char **ret) {
+        char *path;
+
+        if (asprintf(&path, "%s/%s", folder, name) < 0)
+                return -ENOMEM;
+        *ret = path;
+        return 0;
+}
+
 int worker_new(sd_event *event, Settings *settings, const char *runtime_directory, Worker **ret) {
         CLEANUP(worker_free_ptr) Worker *worker = NULL;
         int r;
@@ -507,10 +522,11 @@ int worker_new(sd_event *event, Settings *settings, const char *runtime_director
         worker->settings = settings;
         worker->event = sd_event_ref(event);
         worker->watched = (WatchSet){ .event = event, .gone = on_process_gone, .userdata = worker };
-        if (asprintf(&worker->record_path, "%s/worker", runtime_directory) < 0) {
-                worker->record_path = NULL;
-                return -ENOMEM;
-        }
+        r = path_below(runtime_directory, "worker", &worker->record_path);
+        if (r >= 0)
+                r = path_below(runtime_directory, QUIESCED_NAME, &worker->quiesced_path);
+        if (r < 0)
+                return r;
 
         r = worker_recover(worker);
         if (r < 0)
@@ -530,6 +546,7 @@ Worker* worker_free(Worker *worker) {
         (void) sd_event_source_disable_unref(worker->timer);
         table_done(&worker->table);
         free(worker->record_path);
+        free(worker->quiesced_path);
         (void) sd_event_unref(worker->event);
         free(worker);
         return NULL;

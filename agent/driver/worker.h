@@ -15,17 +15,18 @@ typedef struct Worker Worker;
  * leave. */
 typedef void (*WorkerDone)(Answer *answer, void *userdata);
 
-/* One request. `uuids` is handed over to the worker. */
+/* One request. `uuids` and `tenants`, as in Task, are handed over to the worker. */
 typedef struct WorkerRequest {
         TaskKind kind;
         char **uuids;
+        char **tenants;
         usec_t deadline_usec; /* waiting included */
         const void *owner;    /* who asks, for worker_forget() */
         WorkerDone done;
         void *userdata;
 } WorkerRequest;
 
-/* `runtime_directory` holds the record; processes of an earlier run that are named there are waited for.
+/* `runtime_directory` holds the record, and the list of what was stopped; processes of an earlier run that are named there are waited for.
  * 0 · -errno. */
 int worker_new(sd_event *event, Settings *settings, const char *runtime_directory, Worker **ret);
 Worker* worker_free(Worker *worker);

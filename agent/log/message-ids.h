@@ -4,9 +4,8 @@
  * here; a field that may come several times is marked +. Once shipped an id keeps its meaning. */
 #pragma once
 
-/* Every GPU of a request was reset and verified.
- * GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs), GPUAGENT_RESULT ("done" or "fabric-pending"),
- * GPUAGENT_DURATION_USEC */
+/* Every GPU of a request was reset and verified. GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs),
+ * GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_DONE "2f475979ff4c429881b16847d36208f9"
 
 /* Some GPU of a request is not clean; MESSAGE names each and why.
@@ -14,9 +13,29 @@
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_FAILED "67ae07fb884f406cb87b6fc588b2dd66"
 
-/* A request came while handover.reset is false: nothing was reset.
- * GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
+/* A request came while handover.reset is false, or for GPUs that other tenants share still: nothing was
+ * reset. GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT=skipped, GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_HANDOVER_OFF "aa004498b1bf49c5a9db111020e57cc8"
+
+/* GPUs were booked for a tenant. GPUAGENT_TENANT, GPUAGENT_GPU+, GPUAGENT_RESULT ("done", or "skipped" while
+ * handover.reset is false: they were not looked at), GPUAGENT_DURATION_USEC */
+#define MESSAGE_ID_GPUS_BOOKED "fed7be8f920845da9d525c5f920ef81a"
+
+/* A booking was refused, and nothing was booked; MESSAGE names each GPU that was in the way and why.
+ * GPUAGENT_TENANT, GPUAGENT_GPU+ (those), GPUAGENT_RESULT (the error's short name), GPUAGENT_DURATION_USEC */
+#define MESSAGE_ID_BOOKING_REFUSED "27a2a81283a041d7b223a3e03f4fede2"
+
+/* A booking or a handover would have failed, and succeeded because mode is observe. As for the failure. */
+#define MESSAGE_ID_OBSERVED "9da49cf8e6dd49e3bf1c7dfe4a5340d0"
+
+/* The tenant of a lease is gone from this node and its end was missed. GPUAGENT_TENANT, GPUAGENT_GPU */
+#define MESSAGE_ID_LEASE_RECLAIMED "c9219239ce3d4a7fac85caa7d47832b1"
+
+/* Maintenance was switched. GPUAGENT_RESULT ("on" or "off") */
+#define MESSAGE_ID_MAINTENANCE "06bf2ec687144cba9d40baafb1c733e9"
+
+/* A GPU that is no longer in the tray was taken off the list. GPUAGENT_GPU */
+#define MESSAGE_ID_GPU_FORGOTTEN "cc2505f4bb10477dbe7070a05a96fdeb"
 
 /* A reset or the verification after it failed; only a later verified reset lifts this. GPUAGENT_GPU,
  * GPUAGENT_RESULT (the error's short name; not where the quarantine is from before a restart) */

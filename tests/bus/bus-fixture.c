@@ -13,7 +13,9 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,12 +110,15 @@ void fixture_stop(pid_t *pid, int signal_number) {
         *pid = 0;
 }
 
+/* Somebody listens, and has not merely made the socket. */
 static bool socket_is_there(const Fixture *f, const char *name) {
-        CLEANUP(free_ptr) char *path = NULL;
-        struct stat st;
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        CLEANUP(fd_close) int fd = -1;
 
-        assert_true(asprintf(&path, "%s/%s", f->dir, name) > 0);
-        return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+        (void) snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", f->dir, name);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(fd >= 0);
+        return connect(fd, (const struct sockaddr *) &address, sizeof address) == 0;
 }
 
 void fixture_stop_bus(Fixture *f) {
@@ -237,6 +242,9 @@ int bus_fixture_calm(void **state) {
         fixture_script(f, "");
         fixture_config(f, DEFAULT_CONFIG);
         fixture_expect(f->root, MANAGER, "Reload", NULL, "");
+        fixture_expect(f->root, MANAGER, "SetMaintenance", NULL, "bs", 0, "");
+        fixture_expect(f->root, MANAGER, "Release", NULL, "sasa{sv}", "test/calm", 4, "0", "1", "2", "3", 1,
+                        "force", "b", 1);
         fixture_expect(f->root, MANAGER, "Reset", NULL, "asa{sv}", 0, 0);
         return 0;
 }

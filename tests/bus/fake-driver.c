@@ -2,13 +2,23 @@
 /* A driver service that does what a file says: fake-driver SOCKET SCRIPT LOG. The script is read anew at
  * every request, one setting a line:
  *
- * gpus N              how many there are (4) clique N            the clique of all of them (1) delay MSEC
- * how long a reset takes (0) mode MODE           ok, missing, failed, unresponsive (errors of the protocol),
- * stranger (an error of nobody's), nonsense (a reply of another shape), hang (no reply), die (exit in the
- * middle) busy INDEX          a reset of this GPU is refused as in use broken INDEX        a reset of this
- * GPU fails holder INDEX COMMAND raw INDEX           this GPU's name has an escape character in it
+ *   gpus N                 how many there are (4)
+ *   clique N               the clique of all of them (1)
+ *   next N                 the clique they have after a reset
+ *   delay MSEC             how long a reset takes (0)
+ *   mode MODE              ok, missing, failed, unresponsive (errors of the protocol), stranger (an error of
+ *                          nobody's), nonsense (a reply of another shape), hang (no reply), die (exit in the middle)
+ *   busy INDEX             a reset of this GPU is refused as in use
+ *   broken INDEX           a reset of this GPU fails
+ *   holder INDEX COMMAND
+ *   leftover INDEX COMMAND a holder that is proven to be an ended tenant's
+ *   raw INDEX              this GPU's name has an escape character in it
+ *   mig INDEX              this GPU is in MIG mode
+ *   check INDEX DETAIL     this GPU fails the site's checks; an INDEX of no GPU: there are checks, and all pass
+ *   quiesce TEXT           the monitoring does not stop, for this reason
+ *   presence N             of every tenant (TENANT_UNKNOWN)
  *
- * Each request is appended to the log, a reset with one line for each GPU. */
+ * Each request is appended to the log, with one line for each GPU where it changes something. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,14 +43,19 @@ typedef struct Script {
         unsigned n_gpus;
         unsigned clique, next_clique;
         unsigned delay_msec;
+        unsigned presence;
         char mode[32];
-        bool busy[GPUS_MAX], broken[GPUS_MAX], raw[GPUS_MAX];
+        char quiesce[64];
+        bool checks;
+        bool busy[GPUS_MAX], broken[GPUS_MAX], raw[GPUS_MAX], mig[GPUS_MAX], leftover[GPUS_MAX];
         char holders[GPUS_MAX][sizeof(((GpuHolder *) NULL)->command)];
+        char failed_checks[GPUS_MAX][32];
 } Script;
 
 static const char *script_path, *log_path;
 static Script script;
 static unsigned own_cliques[GPUS_MAX]; /* since a reset; 0: that of the script */
+static bool ended[GPUS_MAX];           /* its leftover, while the script has it */
 
 static void script_line(const char *line) {
         char word[32] = "", rest[64] = "";
@@ -58,6 +73,10 @@ static void script_line(const char *line) {
                 script.delay_msec = number;
         else if (streq(word, "mode"))
                 (void) snprintf(script.mode, sizeof script.mode, "%.31s", rest);
+        else if (streq(word, "presence"))
+                script.presence = number;
+        else if (streq(word, "quiesce"))
+                (void) snprintf(script.quiesce, sizeof script.quiesce, "%s", rest);
         else if (number >= GPUS_MAX)
                 return;
         else if (streq(word, "busy"))
@@ -66,8 +85,15 @@ static void script_line(const char *line) {
                 script.broken[number] = true;
         else if (streq(word, "raw"))
                 script.raw[number] = true;
-        else if (streq(word, "holder"))
+        else if (streq(word, "mig"))
+                script.mig[number] = true;
+        else if (streq(word, "check")) {
+                script.checks = true;
+                (void) sscanf(rest, "%*u %31[^\n]", script.failed_checks[number]);
+        } else if (streq(word, "holder") || streq(word, "leftover")) {
                 (void) sscanf(rest, "%*u %23[^\n]", script.holders[number]);
+                script.leftover[number] = streq(word, "leftover");
+        }
 }
 
 static void script_read(void) {
@@ -78,6 +104,12 @@ static void script_read(void) {
         file = fopen(script_path, "re");
         while (file && fgets(line, sizeof line, file))
                 script_line(line);
+        for (size_t i = 0; i < GPUS_MAX; i++)
+                ended[i] &= script.leftover[i];
+}
+
+static bool is_held(unsigned index) {
+        return script.holders[index][0] != '\0' && !ended[index];
 }
 
 static void note(const char *what, const char *uuid) {
@@ -117,7 +149,9 @@ static void sample_fill(unsigned index, GpuSample *ret) {
                 ret->links[i] = (GpuLink){ .link = i, .active = true };
         ret->recovery_action = RECOVERY_NONE;
         ret->persistence = true;
-        ret->n_processes = script.holders[index][0] != '\0';
+        ret->checks = script.checks;
+        ret->mig = script.mig[index];
+        ret->n_processes = is_held(index);
         ret->memory_total = 192ULL << 30;
         ret->memory_used = 1ULL << 30;
         ret->utilization = 7;
@@ -152,7 +186,8 @@ static int answer_reset(sd_bus_message *msg, const unsigned *gpus, size_t n) {
         (void) usleep(script.delay_msec * 1000);
         for (size_t i = 0; i < n; i++) {
                 uuid_format(gpus[i], resets[i].uuid);
-                resets[i].verdict = script.busy[gpus[i]] ? RESET_IN_USE
+                resets[i].verdict = script.busy[gpus[i]] || (script.leftover[gpus[i]] && is_held(gpus[i]))
+                                ? RESET_IN_USE
                                 : script.broken[gpus[i]] ? RESET_FAILED
                                                          : RESET_DONE;
                 if (resets[i].verdict == RESET_DONE)
@@ -177,7 +212,7 @@ static int answer_holders(sd_bus_message *msg, const unsigned *gpus, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 GpuHolder *holder = &holders[n_holders];
 
-                if (script.holders[gpus[i]][0] == '\0')
+                if (!is_held(gpus[i]))
                         continue;
                 *holder = (GpuHolder){
                         .pid = 1860, .start_time = 1, .uid = 1000, .user = "joe", .used_bytes = 4096
@@ -190,6 +225,56 @@ static int answer_holders(sd_bus_message *msg, const unsigned *gpus, size_t n) {
         r = sd_bus_message_new_method_return(msg, &reply);
         if (r >= 0)
                 r = protocol_append_holders(reply, holders, n_holders);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int answer_checks(sd_bus_message *msg, const unsigned *gpus, size_t n) {
+        CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;
+        CLEANUP(free_ptr) GpuReset *checks = NULL;
+        int r;
+
+        checks = calloc(n + 1, sizeof *checks);
+        if (!checks)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const char *failed = script.failed_checks[gpus[i]];
+
+                uuid_format(gpus[i], checks[i].uuid);
+                checks[i].verdict = failed[0] != '\0' ? RESET_FAILED : RESET_DONE;
+                (void) snprintf(checks[i].detail, sizeof checks[i].detail, "%s", failed);
+        }
+        r = sd_bus_message_new_method_return(msg, &reply);
+        if (r >= 0)
+                r = protocol_append_resets(reply, checks, n);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int answer_tenants(sd_bus_message *msg, char *const *tenants) {
+        CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;
+        CLEANUP(free_ptr) TenantSign *signs = NULL;
+        size_t n = strv_length(tenants);
+        int r;
+
+        signs = calloc(n + 1, sizeof *signs);
+        if (!signs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                (void) snprintf(signs[i].tenant, sizeof signs[i].tenant, "%s", tenants[i]);
+                signs[i].presence = script.presence;
+        }
+        r = sd_bus_message_new_method_return(msg, &reply);
+        if (r >= 0)
+                r = protocol_append_tenants(reply, signs, n);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int answer_failure(sd_bus_message *msg, const char *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_return(msg, &reply);
+        if (r >= 0)
+                r = protocol_append_failure(reply, failure);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -215,6 +300,63 @@ static int answer_by_mode(sd_bus_message *msg) {
                         return sd_bus_reply_method_errorf(
                                         msg, errors[i].error, "by the script: %s", script.mode);
         return 0;
+}
+
+static int read_pairs(sd_bus_message *msg, unsigned *gpus, size_t *ret_n, sd_bus_error *error) {
+        CLEANUP(free_ptr) GpuTenant *pairs = NULL;
+        size_t n;
+        int r;
+
+        r = protocol_read_pairs(msg, &pairs, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                if (i >= GPUS_MAX || uuid_index(pairs[i].uuid, &gpus[i]) < 0)
+                        return sd_bus_error_setf(
+                                        error, PROTOCOL_ERROR_NO_SUCH_GPU, "no GPU %s", pairs[i].uuid);
+        *ret_n = n;
+        return 0;
+}
+
+static int on_pairs(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        const char *member = sd_bus_message_get_member(msg);
+        CLEANUP(free_ptr) unsigned *gpus = NULL;
+        size_t n = 0;
+        int r;
+
+        script_read();
+        note(member, "");
+        r = answer_by_mode(msg);
+        if (r != 0)
+                return r;
+        gpus = calloc(GPUS_MAX, sizeof *gpus);
+        if (!gpus)
+                return -ENOMEM;
+        r = read_pairs(msg, gpus, &n, error);
+        if (r < 0)
+                return r;
+
+        if (streq(member, "Checks"))
+                return answer_checks(msg, gpus, n);
+        for (size_t i = 0; i < n; i++)
+                ended[gpus[i]] = script.leftover[gpus[i]];
+        return answer_holders(msg, gpus, n);
+}
+
+static int on_other(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        const char *member = sd_bus_message_get_member(msg);
+        CLEANUP(strv_free_ptr) char **tenants = NULL;
+        int r;
+
+        script_read();
+        note(member, "");
+        r = answer_by_mode(msg);
+        if (r != 0)
+                return r;
+        if (!streq(member, "Tenants"))
+                return answer_failure(msg, streq(member, "Quiesce") ? script.quiesce : "");
+        r = sd_bus_message_read_strv(msg, &tenants);
+        return r < 0 ? r : answer_tenants(msg, tenants);
 }
 
 static int on_method(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
@@ -256,7 +398,11 @@ static const sd_bus_vtable driver_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Probe", "ast", "saa{sv}", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Reset", "ast", "a(sus)", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Holders", "ast", "a(sutussst)", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_VTABLE_END };
+        SD_BUS_METHOD("Leftovers", "a(ss)t", "a(sutussst)", on_pairs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Checks", "a(ss)t", "a(sus)", on_pairs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Quiesce", "t", "s", on_other, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Resume", "t", "s", on_other, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Tenants", "ast", "a(su)", on_other, SD_BUS_VTABLE_UNPRIVILEGED), SD_BUS_VTABLE_END };
 
 /* One peer at a time; a new one takes the place of the last. */
 static sd_bus *peer;
@@ -276,7 +422,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
                         sd_bus_add_object_vtable(peer, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE,
                                         driver_vtable, NULL) < 0 ||
                         sd_bus_attach_event(peer, sd_event_source_get_event(source), 0) < 0)
-                exit(EXIT_FAILURE);
+                peer = sd_bus_close_unref(peer); /* one that only looked whether we listen is gone already */
         return 0;
 }
 

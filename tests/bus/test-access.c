@@ -18,7 +18,7 @@ typedef struct Method {
         const char *for_nobody; /* the error for a caller without rights; NULL: it is for everyone */
 } Method;
 
-/* Called with empty arrays and options, and these texts: all GPUs. */
+/* Called with empty arrays and options, or with GPU 0 and its tenant. */
 static const Method methods[] = {
         { MANAGER, "ListGPUs", "", NULL },
         { MANAGER, "GetGPU", "s", NULL },
@@ -27,7 +27,9 @@ static const Method methods[] = {
         { MANAGER, "Verify", "asa{sv}", NULL },
         { MANAGER, "Refresh", "a{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "Reset", "asa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
+        { MANAGER, "Acquire", "sasa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "Release", "sasa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
+        { MANAGER, "SetMaintenance", "bs", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "ListProcesses", "asa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "Reload", "", SD_BUS_ERROR_ACCESS_DENIED },
         { GPU("0"), "Reset", "a{sv}", SD_BUS_ERROR_ACCESS_DENIED },
@@ -39,13 +41,14 @@ static const Method methods[] = {
 };
 
 static void call(sd_bus *bus, const Method *method, const char *error_name) {
-        const char *text = streq(method->member, "Release") ? "slurm/1.0" : "0";
-
         if (streq(method->types, "sasa{sv}"))
                 fixture_expect(bus, method->path, method->interface, method->member, error_name, "sasa{sv}",
-                                text, 1, "0", 0);
+                                "slurm/1.0", 1, "0", 0);
+        else if (streq(method->types, "bs"))
+                fixture_expect(bus, method->path, method->interface, method->member, error_name, "bs", 0,
+                                "");
         else if (streq(method->types, "s"))
-                fixture_expect(bus, method->path, method->interface, method->member, error_name, "s", text);
+                fixture_expect(bus, method->path, method->interface, method->member, error_name, "s", "0");
         else
                 fixture_expect(bus, method->path, method->interface, method->member, error_name,
                                 method->types, 0, 0);
@@ -209,6 +212,8 @@ static void test_polkit_allows_by_action(void **state) {
 static void test_names_are_kept_from_everybody_where_the_site_wants_it(void **state) {
         const Fixture *f = *state;
         CLEANUP(free_ptr) char *reason = NULL, *detail = NULL, *tenant = NULL, *verify = NULL, *told = NULL;
+        CLEANUP(free_ptr) char *for_root = NULL;
+        CLEANUP(bus_close_ptr) sd_bus *private = NULL;
 
         fixture_config(f,
                         "driver: {poll-interval: 1h}\nhandover: {busy-grace: 0s}\naccess: {processes: "
@@ -234,6 +239,12 @@ static void test_names_are_kept_from_everybody_where_the_site_wants_it(void **st
                 assert_null(strstr(text, "joe"));
                 assert_null(strstr(text, "slurm/77"));
         }
+
+        /* On the private socket there is nobody but root. */
+        assert_int_equal(fixture_connect_private(f, 0, &private), 0);
+        assert_true(sd_bus_get_property_string(private, BUS_NAME, GPU("1"), "LastTenant", NULL, &for_root) >=
+                        0);
+        assert_string_equal(for_root, "slurm/77.0");
 }
 
 int main(void) {

@@ -141,7 +141,7 @@ static void test_an_option_of_another_name_or_type_is_invalid(void **state) {
         Before was = before(f);
 
         fixture_expect(f->root, MANAGER, "Reset", INVALID, "asa{sv}", 0, 1, "force", "b", 1);
-        fixture_expect(f->root, MANAGER, "Verify", INVALID, "asa{sv}", 0, 1, "checks", "b", 1);
+        fixture_expect(f->root, MANAGER, "Verify", INVALID, "asa{sv}", 0, 1, "checks", "s", "yes");
         fixture_expect(f->root, MANAGER, "Reset", INVALID, "asa{sv}", 0, 1, "", "s", "");
         fixture_expect(f->root, MANAGER, "Reset", INVALID, "asa{sv}", 0, 1, "Tenant", "s", "slurm/1.0");
         fixture_expect(f->root, MANAGER, "Reset", INVALID, "asa{sv}", 0, 1, "tenant", "u", 1);

@@ -29,14 +29,22 @@ static void check_items(const Answer *answer) {
                         assert(answer->samples[i].n_links_active <= answer->samples[i].n_links);
                         break;
                 case TASK_RESET:
+                case TASK_CHECKS:
                         check_text(answer->resets[i].detail, sizeof answer->resets[i].detail);
                         assert(answer->resets[i].verdict < _RESET_VERDICT_MAX);
                         break;
                 case TASK_HOLDERS:
+                case TASK_LEFTOVERS:
                         check_text(answer->holders[i].command, sizeof answer->holders[i].command);
                         check_text(answer->holders[i].user, sizeof answer->holders[i].user);
                         check_text(answer->holders[i].where, sizeof answer->holders[i].where);
                         break;
+                case TASK_TENANTS:
+                        assert(tenant_is_valid(answer->tenants[i].tenant));
+                        assert(answer->tenants[i].presence < _TENANT_PRESENCE_MAX);
+                        break;
+                case TASK_QUIESCE:
+                case TASK_RESUME:
                 case _TASK_KIND_MAX:
                 case _TASK_KIND_INVALID: assert(false);
                 }

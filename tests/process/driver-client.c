@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks gpuagent-driver one thing, for tests: driver-client SOCKET probe|reset|holders SECONDS [UUID…].
- * Prints one line a GPU or holder; an error as its last word and message, with exit status 1. */
+/* Asks gpuagent-driver one thing, for tests: driver-client SOCKET VERB SECONDS [WORD…]. The words of probe, reset and
+ * holders are UUIDs, of leftovers and checks UUID=TENANT, of tenants tenants; of hold, a command that is executed with
+ * monitoring stopped, before the connection is closed without a word. Prints one line a GPU, holder or tenant; an error
+ * as its last word and message, with exit status 1. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <systemd/sd-bus.h>
+#include <unistd.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/text.h"
@@ -67,17 +71,85 @@ static int print_holders(sd_bus_message *reply) {
         return r;
 }
 
+static int print_tenants(sd_bus_message *reply) {
+        static const char *const names[_TENANT_PRESENCE_MAX] = { "unknown", "alive", "no-sign" };
+        CLEANUP(free_ptr) TenantSign *signs = NULL;
+        size_t n;
+        int r;
+
+        r = protocol_read_tenants(reply, &signs, &n);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                (void) printf("%s %s\n", signs[i].tenant, names[signs[i].presence]);
+        return r;
+}
+
+static int print_failure(sd_bus_message *reply) {
+        char failure[FAILURE_SIZE];
+        int r;
+
+        r = protocol_read_failure(reply, failure);
+        if (r >= 0 && failure[0])
+                (void) printf("failure: %s\n", failure);
+        return r;
+}
+
+static int append_words(sd_bus_message *call, char *const *words, usec_t timeout_usec) {
+        return protocol_append_request(call, words, timeout_usec);
+}
+
+static int append_pairs(sd_bus_message *call, char *const *words, usec_t timeout_usec) {
+        CLEANUP(strv_free_ptr) char **uuids = NULL, **tenants = NULL;
+
+        for (; *words; words++) {
+                char *equals = strchr(*words, '=');
+
+                if (!equals)
+                        return -EINVAL;
+                *equals = '\0';
+                if (strv_append(&uuids, *words) < 0 || strv_append(&tenants, equals + 1) < 0)
+                        return -ENOMEM;
+        }
+        return protocol_append_request_pairs(call, uuids, tenants, timeout_usec);
+}
+
+static int append_time(sd_bus_message *call, char *const *words, usec_t timeout_usec) {
+        return protocol_append_request_timeout(call, timeout_usec);
+}
+
 static const struct {
         const char *verb;
         const char *method;
+        int (*append)(sd_bus_message *call, char *const *words, usec_t timeout_usec);
         int (*print)(sd_bus_message *reply);
 } verbs[] = {
-        { "probe", "Probe", print_probe },
-        { "reset", "Reset", print_resets },
-        { "holders", "Holders", print_holders },
+        { "probe", "Probe", append_words, print_probe },
+        { "reset", "Reset", append_words, print_resets },
+        { "holders", "Holders", append_words, print_holders },
+        { "leftovers", "Leftovers", append_pairs, print_holders },
+        { "quiesce", "Quiesce", append_time, print_failure },
+        { "hold", "Quiesce", append_time, print_failure },
+        { "resume", "Resume", append_time, print_failure },
+        { "checks", "Checks", append_pairs, print_resets },
+        { "tenants", "Tenants", append_words, print_tenants },
 };
 
-static int ask(const char *socket, size_t verb, char *const *uuids, usec_t timeout_usec,
+/* What happens while the connection lives on. */
+static int execute(char *const *words) {
+        int status;
+        pid_t pid;
+
+        (void) fflush(stdout);
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                (void) execvp(words[0], words);
+                _exit(EXIT_FAILURE);
+        }
+        return waitpid(pid, &status, 0) < 0 ? -errno : 0;
+}
+
+static int ask(const char *socket, size_t verb, char *const *words, usec_t timeout_usec,
                 sd_bus_error *error) {
         CLEANUP(message_unref_ptr) sd_bus_message *call = NULL, *reply = NULL;
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
@@ -95,10 +167,14 @@ static int ask(const char *socket, size_t verb, char *const *uuids, usec_t timeo
                 r = sd_bus_message_new_method_call(
                                 bus, &call, NULL, PROTOCOL_PATH, PROTOCOL_INTERFACE, verbs[verb].method);
         if (r >= 0)
-                r = protocol_append_request(call, uuids, timeout_usec);
+                r = verbs[verb].append(call, words, timeout_usec);
         if (r >= 0)
                 r = sd_bus_call(bus, call, timeout_usec + 10 * USEC_PER_SEC, error, &reply);
-        return r < 0 ? r : verbs[verb].print(reply);
+        if (r >= 0)
+                r = verbs[verb].print(reply);
+        if (r >= 0 && streq(verbs[verb].verb, "hold") && *words)
+                r = execute(words);
+        return r;
 }
 
 int main(int argc, char *argv[]) {

@@ -50,6 +50,7 @@ uuid=$(gpu 0 UUID)
 eventually 3 "they follow the reset at boot" all_are_clean
 holds "they are well-formed" well_formed /run/gpuagent/metrics.prom
 is "what is printed is the file" "$(gpuagentctl metrics | md5sum)" "$(md5sum </run/gpuagent/metrics.prom)"
+eventually 3 "the GPUs are in it" grep -q ^gpuagent_gpu_state /run/gpuagent/metrics.prom
 for name in nvlink_gpu_reset_pending nvlink_gpu_partition_id nvlink_gpu_clique_id nvlink_gpu_links nvlink_gpu_active_links \
         nvlink_gpu_healthy gpuagent_gpu_state gpuagent_resets_total gpuagent_reset_duration_seconds_bucket \
         gpuagent_gpu_recovery_action gpuagent_gpu_holders gpuagent_driver_up gpuagent_last_update_timestamp_seconds \

@@ -42,12 +42,41 @@ void fake_hold(Fake *fake, size_t i, const char *command, pid_t pid, bool by_nvm
         FakeGpu *gpu = &fake->gpus[i];
         GpuHolder *holder = &gpu->holders[gpu->n_holders++];
 
+        gpu->left_over[gpu->n_holders - 1] = gpu->monitored[gpu->n_holders - 1] = false;
         *holder = (GpuHolder){ .pid = pid, .start_time = 1, .uid = 1000, .used_bytes = UNKNOWN_U64 };
         fake_uuid(i, holder->uuid);
         (void) snprintf(holder->user, sizeof holder->user, "joe");
         (void) snprintf(holder->command, sizeof holder->command, "%s", command);
         (void) snprintf(holder->where, sizeof holder->where, "unit session-3.scope");
         gpu->sample.n_processes += by_nvml;
+}
+
+void fake_hold_leftover(Fake *fake, size_t i, const char *command, pid_t pid) {
+        fake_hold(fake, i, command, pid, true);
+        fake->gpus[i].left_over[fake->gpus[i].n_holders - 1] = true;
+}
+
+void fake_hold_monitor(Fake *fake, size_t i, const char *command, pid_t pid) {
+        fake_hold(fake, i, command, pid, false);
+        fake->gpus[i].monitored[fake->gpus[i].n_holders - 1] = true;
+}
+
+/* The holders that are marked are gone. */
+static void fake_end_holders(FakeGpu *gpu, const bool *marked) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < gpu->n_holders; i++) {
+                if (marked[i]) {
+                        gpu->sample.n_processes -= gpu->sample.n_processes > 0 &&
+                                        gpu->sample.n_processes != UNKNOWN_U32;
+                        continue;
+                }
+                gpu->holders[kept] = gpu->holders[i];
+                gpu->left_over[kept] = gpu->left_over[i];
+                gpu->monitored[kept] = gpu->monitored[i];
+                kept++;
+        }
+        gpu->n_holders = kept;
 }
 
 void fake_let_go(Fake *fake, size_t i) {
@@ -71,10 +100,18 @@ static int fake_start(const VendorRequest *request, void *userdata) {
         fake->operation = request->operation;
         fake->timeout_usec = request->timeout_usec;
         fake->uuids = strv_free(fake->uuids);
+        fake->tenants = strv_free(fake->tenants);
+        for (size_t i = 0; request->tenants && request->tenants[i]; i++)
+                assert_int_equal(strv_append(&fake->tenants, request->tenants[i]), 0);
         for (size_t i = 0; request->uuids && request->uuids[i]; i++)
                 assert_int_equal(strv_append(&fake->uuids, request->uuids[i]), 0);
         fake->asked[request->operation] = (unsigned) strv_length(fake->uuids);
-        if (request->operation != VENDOR_PROBE)
+        if (request->operation == VENDOR_LEFTOVERS || request->operation == VENDOR_CHECKS)
+                assert_int_equal(strv_length(fake->tenants), strv_length(fake->uuids));
+        if (request->operation == VENDOR_TENANTS)
+                assert_true(strv_length(fake->tenants) > 0);
+        else if (request->operation != VENDOR_PROBE && request->operation != VENDOR_QUIESCE &&
+                        request->operation != VENDOR_RESUME)
                 assert_true(fake->asked[request->operation] > 0);
         return 0;
 }
@@ -128,47 +165,131 @@ static void fake_gpu_reset(FakeGpu *gpu, GpuReset *ret) {
                 gpu->sample.clique_id = gpu->clique_after;
 }
 
-static void fake_reply(
-                Fake *fake, VendorReply *reply, GpuSample *samples, GpuReset *resets, GpuHolder *holders) {
+static size_t fake_find_holders(Fake *fake, GpuHolder *holders) {
+        size_t n = 0;
+
+        STRV_FOREACH (uuid, fake->uuids) {
+                const FakeGpu *gpu = fake_by_uuid(fake, *uuid);
+
+                for (size_t i = 0; i < gpu->n_holders; i++)
+                        holders[n++] = gpu->holders[i];
+        }
+        return n;
+}
+
+/* Those of the GPUs whose tenant was told. */
+static void fake_end_leftovers(Fake *fake) {
+        for (size_t i = 0; i < strv_length(fake->uuids); i++)
+                if (fake->tenants[i][0]) {
+                        FakeGpu *gpu = fake_by_uuid(fake, fake->uuids[i]);
+
+                        fake_end_holders(gpu, gpu->left_over);
+                }
+}
+
+static void fake_quiesce(Fake *fake) {
+        fake->quiesced = true;
+        for (size_t i = 0; i < fake->n && !fake->quiesce_failure; i++)
+                fake_end_holders(&fake->gpus[i], fake->gpus[i].monitored);
+}
+
+static size_t fake_check(Fake *fake, GpuReset *checks) {
+        size_t n = 0;
+
+        STRV_FOREACH (uuid, fake->uuids) {
+                const FakeGpu *gpu = fake_by_uuid(fake, *uuid);
+
+                checks[n] = (GpuReset){ .verdict = gpu->check_failure ? RESET_FAILED : RESET_DONE };
+                memcpy(checks[n].uuid, gpu->sample.uuid, sizeof checks[n].uuid);
+                (void) snprintf(checks[n].detail, sizeof checks[n].detail, "%s", gpu->check_failure ?: "");
+                n++;
+        }
+        return n;
+}
+
+static size_t fake_look_for_tenants(Fake *fake, TenantSign *signs) {
+        size_t n = 0;
+
+        STRV_FOREACH (tenant, fake->tenants) {
+                assert_true(n < LEASE_TENANTS_MAX);
+                signs[n] = (TenantSign){ .presence = TENANT_UNKNOWN };
+                (void) snprintf(signs[n].tenant, sizeof signs[n].tenant, "%s", *tenant);
+                if (fake->alive && streq(*tenant, fake->alive))
+                        signs[n].presence = TENANT_ALIVE;
+                else if (fake->gone && streq(*tenant, fake->gone))
+                        signs[n].presence = TENANT_NO_SIGN;
+                n++;
+        }
+        return n;
+}
+
+/* What a reply borrows. */
+typedef struct FakeAnswer {
+        GpuSample *samples;
+        GpuReset *resets;
+        GpuHolder *holders;
+        TenantSign tenants[LEASE_TENANTS_MAX];
+} FakeAnswer;
+
+static void fake_reply(Fake *fake, VendorReply *reply, FakeAnswer *answer) {
         switch (fake->operation) {
         case VENDOR_PROBE:
                 reply->driver_version = "580.95.05";
                 reply->complete = !fake->uuids;
-                reply->n_samples = fake_probe(fake, samples);
+                reply->n_samples = fake_probe(fake, answer->samples);
                 break;
         case VENDOR_RESET:
                 STRV_FOREACH (uuid, fake->uuids)
-                        fake_gpu_reset(fake_by_uuid(fake, *uuid), &resets[reply->n_resets++]);
+                        fake_gpu_reset(fake_by_uuid(fake, *uuid), &answer->resets[reply->n_resets++]);
                 break;
-        case VENDOR_HOLDERS:
-                STRV_FOREACH (uuid, fake->uuids) {
-                        const FakeGpu *gpu = fake_by_uuid(fake, *uuid);
-
-                        for (size_t i = 0; i < gpu->n_holders; i++)
-                                holders[reply->n_holders++] = gpu->holders[i];
-                }
+        case VENDOR_LEFTOVERS:
+                fake_end_leftovers(fake);
+                reply->n_holders = fake_find_holders(fake, answer->holders);
                 break;
+        case VENDOR_HOLDERS: reply->n_holders = fake_find_holders(fake, answer->holders); break;
+        case VENDOR_QUIESCE:
+                fake_quiesce(fake);
+                reply->failure = fake->quiesce_failure ?: "";
+                break;
+        case VENDOR_RESUME:
+                fake->quiesced = fake->quiesced && fake->resume_failure;
+                reply->failure = fake->resume_failure ?: "";
+                break;
+        case VENDOR_CHECKS: reply->n_resets = fake_check(fake, answer->resets); break;
+        case VENDOR_TENANTS: reply->n_tenants = fake_look_for_tenants(fake, answer->tenants); break;
+        case _VENDOR_OPERATION_MAX: break;
         }
-        reply->samples = samples;
-        reply->resets = resets;
-        reply->holders = holders;
+        reply->samples = answer->samples;
+        reply->resets = answer->resets;
+        reply->holders = answer->holders;
+        reply->tenants = answer->tenants;
+}
+
+static void fake_answer_done(FakeAnswer *answer) {
+        free(answer->samples);
+        free(answer->resets);
+        free(answer->holders);
 }
 
 void fixture_answer(Fixture *fixture) {
         Fake *fake = &fixture->fake;
-        CLEANUP(free_ptr) GpuSample *samples = calloc(fake->n + 1, sizeof *samples);
-        CLEANUP(free_ptr) GpuReset *resets = calloc(fake->n + 1, sizeof *resets);
-        CLEANUP(free_ptr) GpuHolder *holders = calloc(fake->n * FAKE_HOLDERS_MAX + 1, sizeof *holders);
+        CLEANUP(fake_answer_done)
+        FakeAnswer answer = {
+                .samples = calloc(fake->n + 1, sizeof *answer.samples),
+                .resets = calloc(fake->n + 1, sizeof *answer.resets),
+                .holders = calloc(fake->n * FAKE_HOLDERS_MAX + 1, sizeof *answer.holders),
+        };
         VendorReply reply = { .operation = fake->operation,
                 .driver_state = DRIVER_OK,
                 .driver_error = "",
-                .driver_version = "" };
+                .driver_version = "",
+                .failure = "" };
 
         assert_true(fake->out);
-        assert_true(samples && resets && holders);
+        assert_true(answer.samples && answer.resets && answer.holders);
         reply.driver_state = fake->driver_state[fake->operation];
         if (reply.driver_state == DRIVER_OK)
-                fake_reply(fake, &reply, samples, resets, holders);
+                fake_reply(fake, &reply, &answer);
         else
                 reply.driver_error = fake->driver_error;
         fake->out = false;
@@ -229,6 +350,7 @@ static void on_told(const Request *request, void *userdata) {
         told->times++;
         told->outcome = request->outcome;
         told->skipped = request->skipped;
+        told->observed = request->observed;
         (void) snprintf(told->message, sizeof told->message, "%s", request->message ?: "");
 }
 
@@ -254,10 +376,23 @@ int fixture_request(
         return fixture_request_full(fixture, kind, ids, &options, ret_told, NULL);
 }
 
-Outcome fixture_reset(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told) {
-        assert_int_equal(fixture_request(fixture, REQUEST_RESET, ids, tenant, ret_told), 0);
+static Outcome fixture_run(
+                Fixture *fixture, RequestKind kind, const char *ids, const char *tenant, Told *ret_told) {
+        assert_int_equal(fixture_request(fixture, kind, ids, tenant, ret_told), 0);
         fixture_run_until_told(fixture, ret_told);
         return ret_told->outcome;
+}
+
+Outcome fixture_reset(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told) {
+        return fixture_run(fixture, REQUEST_RESET, ids, tenant, ret_told);
+}
+
+Outcome fixture_acquire(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told) {
+        return fixture_run(fixture, REQUEST_ACQUIRE, ids, tenant, ret_told);
+}
+
+Outcome fixture_release(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told) {
+        return fixture_run(fixture, REQUEST_RELEASE, ids, tenant, ret_told);
 }
 
 PRINTF_FORMAT(2, 3) static void note(Fixture *fixture, const char *format, ...) {
@@ -279,11 +414,21 @@ static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
                                 gpu->reason);
 }
 
+static void on_gpu_removed(Gpu *gpu, void *userdata) {
+        note(userdata, "removed %u", gpu->sample.index);
+}
+
 static void on_manager_changed(uint32_t changes, void *userdata) {
         Fixture *fixture = userdata;
 
+        if (changes & MANAGER_CHANGE_MAINTENANCE)
+                note(fixture, "maintenance %s", manager_maintenance(fixture->manager) ?: "off");
         if (changes & MANAGER_CHANGE_DRIVER)
                 note(fixture, "driver %s", driver_state_to_string(manager_driver_state(fixture->manager)));
+}
+
+static void on_lease_reclaimed(Gpu *gpu, const char *tenant, void *userdata) {
+        note(userdata, "reclaimed %u %s", gpu->sample.index, tenant);
 }
 
 static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
@@ -313,8 +458,10 @@ static void fixture_start_manager(Fixture *fixture) {
         VendorOps vendor = { .start = fake_start, .userdata = fixture };
         ManagerObserver observer = {
                 .on_gpu_added = on_gpu_added,
+                .on_gpu_removed = on_gpu_removed,
                 .on_gpu_changed = on_gpu_changed,
                 .on_manager_changed = on_manager_changed,
+                .on_lease_reclaimed = on_lease_reclaimed,
                 .on_reset_started = on_reset_started,
                 .on_reset_finished = on_reset_finished,
                 .on_request_finished = on_request_finished,
@@ -344,7 +491,7 @@ Fixture* fixture_new(size_t n) {
         fixture->fake.driver_error = "the driver says no";
         for (size_t i = 0; i < n; i++)
                 fake_gpu_init(&fixture->fake.gpus[i], i);
-        for (size_t i = 0; i <= VENDOR_HOLDERS; i++)
+        for (size_t i = 0; i < _VENDOR_OPERATION_MAX; i++)
                 fixture->fake.driver_state[i] = DRIVER_OK;
         fixture_start_manager(fixture);
         return fixture;
@@ -369,6 +516,7 @@ Fixture* fixture_free(Fixture *fixture) {
         (void) manager_free(fixture->manager);
         (void) config_free(fixture->config);
         (void) strv_free(fixture->fake.uuids);
+        (void) strv_free(fixture->fake.tenants);
         free(fixture->fake.gpus);
         for (size_t i = 0; i < fixture->n_events; i++)
                 free(fixture->events[i]);
@@ -400,7 +548,7 @@ GpuState fixture_file_state(const Fixture *fixture, size_t i) {
         const Gpu *gpu;
         int r;
 
-        r = state_read(fixture->state_path, &inventory);
+        r = state_read(fixture->state_path, &inventory, &(StateTray){});
         assert_true(r == 0 || r == 1);
         fake_uuid(i, uuid);
         gpu = inventory_by_uuid(&inventory, uuid);
@@ -408,6 +556,22 @@ GpuState fixture_file_state(const Fixture *fixture, size_t i) {
                 state = gpu->record;
         inventory_done(&inventory);
         return state;
+}
+
+const char* fixture_file_tenant(const Fixture *fixture, size_t i) {
+        static char tenant[GPU_TENANT_SIZE];
+        Inventory inventory = {};
+        char uuid[GPU_UUID_SIZE];
+        const Gpu *gpu;
+        int r;
+
+        r = state_read(fixture->state_path, &inventory, &(StateTray){});
+        assert_true(r == 0 || r == 1);
+        fake_uuid(i, uuid);
+        gpu = inventory_by_uuid(&inventory, uuid);
+        (void) snprintf(tenant, sizeof tenant, "%s", gpu ? gpu->tenant : "");
+        inventory_done(&inventory);
+        return tenant;
 }
 
 /* A folder where the new file would be written: that stops root, too. */

@@ -25,8 +25,11 @@ typedef struct FakeGpu {
         unsigned settle_after; /* a reset leaves the fabric in progress for this many probes */
         unsigned settle_left, action_left;
         GpuHolder holders[FAKE_HOLDERS_MAX];
+        bool left_over[FAKE_HOLDERS_MAX]; /* that holder is proven to be its ended tenant's */
+        bool monitored[FAKE_HOLDERS_MAX]; /* that holder goes away with VENDOR_QUIESCE */
         size_t n_holders;
-        unsigned resets; /* those that got through */
+        const char *check_failure; /* NULL: the checks pass */
+        unsigned resets;           /* those that got through */
 } FakeGpu;
 
 typedef struct Fixture Fixture;
@@ -34,17 +37,22 @@ typedef struct Fixture Fixture;
 typedef struct Fake {
         FakeGpu *gpus;
         size_t n;
-        DriverState driver_state[VENDOR_HOLDERS + 1]; /* what each operation is answered with */
+        DriverState driver_state[_VENDOR_OPERATION_MAX]; /* what each operation is answered with */
         const char *driver_error;
-        int start_error[VENDOR_HOLDERS + 1];
+        int start_error[_VENDOR_OPERATION_MAX];
         void (*on_start)(Fixture *fixture, const VendorRequest *request);
 
         bool out;
         VendorOperation operation;
         usec_t timeout_usec;
         char **uuids;
-        unsigned started[VENDOR_HOLDERS + 1]; /* how many of each operation went out */
-        unsigned asked[VENDOR_HOLDERS + 1];   /* how many GPUs the last one was about; 0: all */
+        char **tenants;
+        const char *quiesce_failure, *resume_failure; /* NULL: it works */
+        bool quiesced;
+        const char *alive,
+                        *gone; /* a tenant with signs of life, and one without; of others nothing is known */
+        unsigned started[_VENDOR_OPERATION_MAX]; /* how many of each operation went out */
+        unsigned asked[_VENDOR_OPERATION_MAX];   /* how many GPUs the last one was about; 0: all */
 } Fake;
 
 /* How a request ended, as its caller was told. */
@@ -52,7 +60,7 @@ typedef struct Told {
         unsigned times;
         Outcome outcome;
         char message[4096];
-        bool skipped;
+        bool skipped, observed;
 } Told;
 
 struct Fixture {
@@ -77,6 +85,13 @@ DEFINE_CLEANUP(Fixture, fixture_free_ptr, fixture_free)
 
 /* The same with the GPUs known to the manager, as after its first poll. */
 Fixture* fixture_new_probed(size_t n);
+
+/* An Acquire, a Release of these GPUs, run to its end. */
+Outcome fixture_acquire(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
+Outcome fixture_release(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
+
+/* Who has it by the state file at this moment, "" for nobody. Good until the next call. */
+const char* fixture_file_tenant(const Fixture *fixture, size_t i);
 
 /* The agent dies, and a new one starts from the state file. */
 void fixture_crash(Fixture *fixture);
@@ -117,6 +132,8 @@ void fake_uuid(size_t i, char ret[static GPU_UUID_SIZE]);
 
 /* A process that holds the GPU's node; `by_nvml`: NVML lists it too. */
 void fake_hold(Fake *fake, size_t i, const char *command, pid_t pid, bool by_nvml);
+void fake_hold_leftover(Fake *fake, size_t i, const char *command, pid_t pid);
+void fake_hold_monitor(Fake *fake, size_t i, const char *command, pid_t pid);
 void fake_let_go(Fake *fake, size_t i);
 
 /* How many events there are with this text; of a text that ends in '*', with this start. */

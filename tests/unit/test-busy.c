@@ -275,6 +275,26 @@ static void test_no_holder_lifts_a_quarantine_by_going_away(void **state) {
         assert_string_equal(fixture_gpu(f, 0)->reason, "could not be reset: GPU reset");
 }
 
+/* A bare open of the node is not in NVML's list: the last look alone would not see it. */
+static void test_what_a_search_saw_after_the_reset_calls_for_another(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told, processes;
+
+        f->fake.gpus[0].settle_after = 3;
+        assert_int_equal(fixture_request(f, REQUEST_RESET, "0", NULL, &told), 0);
+        fixture_answer(f);
+        fixture_answer(f); /* the reset; the first look after it is out */
+        fake_hold(&f->fake, 0, "python", 1860, false);
+        assert_int_equal(fixture_request(f, REQUEST_PROCESSES, "0", NULL, &processes), 0);
+        fixture_run_until_told(f, &processes);
+        fake_let_go(&f->fake, 0);
+        assert_int_equal(told.times, 0);
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_int_equal(f->fake.gpus[0].resets, 2);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_holder_is_told_at_once_and_not_at_the_end_of_the_grace),
@@ -295,6 +315,7 @@ int main(void) {
                 cmocka_unit_test(test_a_restart_does_not_leave_the_name_of_a_holder_that_is_gone),
                 cmocka_unit_test(test_a_refused_reset_does_not_hide_a_quarantine),
                 cmocka_unit_test(test_no_holder_lifts_a_quarantine_by_going_away),
+                cmocka_unit_test(test_what_a_search_saw_after_the_reset_calls_for_another),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

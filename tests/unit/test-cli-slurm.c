@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "agent/base/text.h"
+#include "cli/lease.h"
 #include "cli/program.h"
 #include "cli/slurm-drain.h"
 #include "cli/slurm-gpus.h"
@@ -57,6 +58,7 @@ static void test_the_tenant_is_the_job_and_its_restarts(void **state) {
 
         set_environment("0,3", "26", "2");
         assert_int_equal(slurm_job_read(&job, &failure), 1);
+        assert_int_equal(slurm_job_read_positions(&job, &failure), 0);
         assert_string_equal(job.tenant, "slurm/26.2");
         assert_int_equal(job.n_positions, 2);
         assert_int_equal(job.positions[1], 3);
@@ -78,13 +80,43 @@ static void test_an_environment_with_a_mistake_is_refused(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 CLEANUP(failure_done) Failure failure = {};
-                SlurmJob job;
+                CLEANUP(slurm_job_done) SlurmJob job = {};
 
                 set_environment(bad[i][0], bad[i][1], bad[i][2]);
-                assert_true(slurm_job_read(&job, &failure) < 0);
+                assert_true(slurm_job_read(&job, &failure) < 0 ||
+                                slurm_job_read_positions(&job, &failure) < 0);
                 assert_int_equal(failure.exit_code, CLI_FAILED);
                 assert_non_null(failure.message);
         }
+}
+
+static void test_leases_are_told_by_whole_names(void **state) {
+        assert_true(lease_names("slurm/26.0", "slurm/26.0"));
+        assert_true(lease_names("pod/a-b, slurm/26.0 and 2 more", "slurm/26.0"));
+        assert_false(lease_names("slurm/26.0", "slurm/2"));
+        assert_false(lease_names("slurm/26.0", "slurm/26.01"));
+        assert_false(lease_names("slurm/126.0", "slurm/26.0"));
+        assert_false(lease_names("", "slurm/26.0"));
+}
+
+static void test_a_job_s_only_lease_tells_its_restarts(void **state) {
+        GpuView leased[] = { { .uuid = UUID_0, .tenant = "slurm/27.2" },
+                { .uuid = UUID_1, .index = 1, .tenant = "pod/x, slurm/27.2" } };
+        Tray leases = { .gpus = leased, .n_gpus = ELEMENTSOF(leased) };
+        char tenant[TENANT_MAX + 1] = "slurm/27.0", other[TENANT_MAX + 1] = "slurm/2.0";
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(free_ptr) char *names = NULL;
+
+        assert_int_equal(lease_find_restart(&leases, tenant, &failure), 0);
+        assert_string_equal(tenant, "slurm/27.2");
+        assert_int_equal(lease_gpus(&leases, tenant, &names), 2);
+        assert_string_equal(names, "0,1");
+        assert_int_equal(lease_find_restart(&leases, other, &failure), 0);
+        assert_string_equal(other, "slurm/2.0");
+
+        leased[1].tenant = "slurm/27.3";
+        assert_true(lease_find_restart(&leases, tenant, &failure) < 0);
+        assert_int_equal(failure.exit_code, CLI_USAGE);
 }
 
 static void test_slurmd_s_list_has_the_files_in_its_order(void **state) {
@@ -235,12 +267,17 @@ static void test_an_administrator_s_reason_is_foreign(void **state) {
 }
 
 static void test_slurm_s_own_limit_is_found(void **state) {
-        assert_true(slurm_epilog_timeout_parse("") == USEC_INFINITY);
-        assert_true(slurm_epilog_timeout_parse("A=1\nPrologEpilogTimeout=90\nB=2\n") == 90 * USEC_PER_SEC);
-        assert_true(slurm_epilog_timeout_parse("PrologEpilogTimeout=90\n  epilogtimeout=60 # ours\n") ==
-                        60 * USEC_PER_SEC);
-        assert_true(slurm_epilog_timeout_parse("#PrologEpilogTimeout=90\n") == USEC_INFINITY);
-        assert_true(slurm_epilog_timeout_parse("PrologEpilogTimeout=65534\nPrologEpilogTimeout=0") ==
+        static const char both[] = "PrologEpilogTimeout=90\nPrologTimeout=30\nEpilogTimeout=60\n";
+
+        assert_true(slurm_timeout_parse(both, SLURM_PROLOG) == 30 * USEC_PER_SEC);
+        assert_true(slurm_timeout_parse(both, SLURM_EPILOG) == 60 * USEC_PER_SEC);
+        assert_true(slurm_timeout_parse("", SLURM_EPILOG) == USEC_INFINITY);
+        assert_true(slurm_timeout_parse("A=1\nPrologEpilogTimeout=90\nB=2\n", SLURM_EPILOG) ==
+                        90 * USEC_PER_SEC);
+        assert_true(slurm_timeout_parse("PrologEpilogTimeout=90\n  epilogtimeout=60 # ours\n",
+                                    SLURM_EPILOG) == 60 * USEC_PER_SEC);
+        assert_true(slurm_timeout_parse("#PrologEpilogTimeout=90\n", SLURM_EPILOG) == USEC_INFINITY);
+        assert_true(slurm_timeout_parse("PrologEpilogTimeout=65534\nPrologEpilogTimeout=0", SLURM_EPILOG) ==
                         USEC_PER_SEC * 65534);
 }
 
@@ -280,6 +317,8 @@ int main(void) {
                 cmocka_unit_test(test_a_job_without_gpus_needs_nothing),
                 cmocka_unit_test(test_the_tenant_is_the_job_and_its_restarts),
                 cmocka_unit_test(test_an_environment_with_a_mistake_is_refused),
+                cmocka_unit_test(test_leases_are_told_by_whole_names),
+                cmocka_unit_test(test_a_job_s_only_lease_tells_its_restarts),
                 cmocka_unit_test(test_slurmd_s_list_has_the_files_in_its_order),
                 cmocka_unit_test(test_a_list_that_is_not_certain_is_refused),
                 cmocka_unit_test(test_uuids_say_more_than_numbers),

@@ -109,8 +109,18 @@ static void test_an_empty_file_gives_the_defaults(void **state) {
                 assert_int_equal(config->driver.fabric_timeout_usec, 60 * USEC_PER_SEC);
                 assert_true(config->handover.reset);
                 assert_true(config->handover.boot_reset);
+                assert_int_equal(config->mode, AGENT_MODE_ENFORCE);
+                assert_int_equal(config->handover.acquire_timeout_usec, 300 * USEC_PER_SEC);
                 assert_int_equal(config->handover.busy_grace_usec, 15 * USEC_PER_SEC);
+                assert_int_equal(config->handover.leftovers, LEFTOVERS_KILL);
+                assert_int_equal(config->handover.kill_grace_usec, 5 * USEC_PER_SEC);
+                assert_int_equal(config->handover.mig, MIG_REFUSE);
+                assert_int_equal(config->handover.shared, SHARED_REFUSE);
                 assert_int_equal(config->handover.expected_nvlinks, 0);
+                assert_string_equal(config->handover.checks_directory, "/etc/gpuagent/checks.d");
+                assert_int_equal(config->handover.check_timeout_usec, 30 * USEC_PER_SEC);
+                assert_int_equal(strv_length(config->quiesce.units), 0);
+                assert_string_equal(config->quiesce.command, "");
                 assert_int_equal(config->slurm.gpu_index, GPU_INDEX_AUTO);
                 assert_true(config->slurm.drain);
                 assert_string_equal(config->fabric.query, "");
@@ -147,6 +157,74 @@ static void test_every_type_of_value_is_read(void **state) {
         assert_string_equal(config->fabric.query, "gpuagent-emulate fabric-query");
         assert_string_equal(config->access.group, "no");
         assert_int_equal(config->access.processes, PROCESS_ACCESS_OWN);
+}
+
+static void test_a_key_may_stand_in_no_section(void **state) {
+        CLEANUP(config_free_ptr) Config *config = parse("mode: observe\nhandover: {shared: count}\n");
+
+        assert_int_equal(config->mode, AGENT_MODE_OBSERVE);
+        assert_int_equal(config->handover.shared, SHARED_COUNT);
+        refuses("mode: lax\n", "x.yaml:1: mode must be enforce or observe");
+        refuses("mode: {a: b}\n", "x.yaml:1: mode must be one value, not a group of keys");
+        refuses("mode: observe\nmode: observe\n",
+                        "x.yaml:2: mode is set in line 1 already; keep one of them");
+        refuses("driver:\n  mode: observe\n",
+                        "x.yaml:2: driver.mode is not a key; gpuagentd.yaml(5) has them all");
+        refuses("\"\":\n  mode: observe\n", "x.yaml:1:  is not a section; gpuagentd.yaml(5) has them all");
+}
+
+static void test_a_list_of_units_is_read(void **state) {
+        CLEANUP(config_free_ptr)
+        Config *one = parse("quiesce: {units: [nvidia-dcgm.service, a@b.socket]}\n");
+        CLEANUP(config_free_ptr) Config *other = parse("quiesce:\n  units:\n  - 'x\\x2dy.timer'\n");
+
+        assert_int_equal(strv_length(one->quiesce.units), 2);
+        assert_string_equal(one->quiesce.units[0], "nvidia-dcgm.service");
+        assert_string_equal(one->quiesce.units[1], "a@b.socket");
+        assert_int_equal(strv_length(other->quiesce.units), 1);
+        assert_string_equal(other->quiesce.units[0], "x\\x2dy.timer");
+}
+
+static void test_a_list_of_anything_else_is_refused(void **state) {
+        static const char *const names[] = { "dcgm", "a/b.service", "../x.service", ".service", "a@.service",
+                "x.scope", "x.slice", "'a b.service'", "-.mount", "\"\"", "'a\tb.service'" };
+        char text[8192] = "quiesce: {units: [";
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                char bad[128];
+
+                (void) snprintf(bad, sizeof bad, "quiesce: {units: [a.service, %s]}\n", names[i]);
+                refuses(bad,
+                                "x.yaml:1: quiesce.units must name units as systemd does, such as "
+                                "nvidia-dcgm.service: a service, socket, timer, path or target");
+        }
+        refuses("quiesce: {units: a.service}\n", "x.yaml:1: quiesce.units must be a list, as in [a, b]");
+        refuses("quiesce: {units: [[a.service]]}\n",
+                        "x.yaml:1: quiesce.units must be a list of single values");
+        refuses("quiesce: {units: [*a]}\n",
+                        "x.yaml:1: aliases (*name) are not allowed; write the value out");
+        refuses("quiesce: {units: [slurmd.service]}\n",
+                        "x.yaml:1: quiesce.units must not name slurmd.service: a handover needs it");
+        refuses("quiesce: {units: [a.path, a.path]}\n",
+                        "x.yaml:1: quiesce.units names a.path twice; keep one of them");
+
+        for (int i = 0; i < 33; i++) {
+                size_t n = strlen(text);
+
+                (void) snprintf(text + n, sizeof text - n, "a%d.service%s", i, i < 32 ? ", " : "]}\n");
+        }
+        refuses(text, "x.yaml:1: quiesce.units names more than 32 units");
+}
+
+static void test_a_later_list_takes_the_place_of_an_earlier_one(void **state) {
+        const Folder *folder = *state;
+        CLEANUP(config_free_ptr) Config *config = NULL;
+
+        write_file(folder, "gpuagentd.yaml", "quiesce: {units: [a.service, b.service]}\n");
+        write_file(folder, "gpuagentd.yaml.d/10-first.yaml", "quiesce: {units: [c.service]}\n");
+        config = load(folder);
+        assert_int_equal(strv_length(config->quiesce.units), 1);
+        assert_string_equal(config->quiesce.units[0], "c.service");
 }
 
 static void test_a_byte_order_mark_is_passed_over(void **state) {
@@ -357,8 +435,9 @@ static void test_every_key_takes_its_own_default(void **state) {
                 CLEANUP(config_free_ptr) Config *config = NULL;
                 char text[256];
 
-                (void) snprintf(text, sizeof text, "%s: {%s: %s}\n", info->section, info->name,
-                                info->fallback);
+                (void) snprintf(text, sizeof text, "%s%s%s: %s%s\n", info->section,
+                                *info->section ? ": {" : "", info->name, info->fallback,
+                                *info->section ? "}" : "");
                 config = parse(text);
         }
         assert_true(n > 15);
@@ -373,7 +452,8 @@ static void test_the_manual_has_every_key_with_its_default(void **state) {
                 char key[128], fallback[128];
                 const char *entry, *end;
 
-                (void) snprintf(key, sizeof key, "\n*%s.%s* = ", info->section, info->name);
+                (void) snprintf(key, sizeof key, "\n*%s%s%s* = ", info->section, *info->section ? "." : "",
+                                info->name);
                 (void) snprintf(fallback, sizeof fallback, "(default: *%s*)\n", info->fallback);
                 entry = strstr(manual, key);
                 if (!entry)
@@ -388,6 +468,11 @@ int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_empty_file_gives_the_defaults),
                 cmocka_unit_test(test_every_type_of_value_is_read),
+                cmocka_unit_test(test_a_key_may_stand_in_no_section),
+                cmocka_unit_test(test_a_list_of_units_is_read),
+                cmocka_unit_test(test_a_list_of_anything_else_is_refused),
+                cmocka_unit_test_setup_teardown(test_a_later_list_takes_the_place_of_an_earlier_one,
+                                folder_setup, folder_teardown),
                 cmocka_unit_test(test_a_byte_order_mark_is_passed_over),
                 cmocka_unit_test(test_a_wrong_name_is_refused_with_its_line),
                 cmocka_unit_test(test_a_value_of_the_wrong_type_is_refused),

@@ -63,6 +63,18 @@ static void test_an_error_comes_over_the_pipe(void **state) {
         assert_string_equal(read.message, "no driver\\x0a");
 }
 
+static void test_warnings_add_up_as_far_as_they_fit(void **state) {
+        Answer answer = { .kind = TASK_PROBE };
+
+        answer_warn(&answer, "one\n");
+        answer_warn(&answer, "%d", 2);
+        assert_string_equal(answer.warning, "one\\x0a; 2");
+        for (int i = 0; i < 1000; i++)
+                answer_warn(&answer, "more");
+        assert_true(strlen(answer.warning) < sizeof answer.warning);
+        assert_true(strlen(answer.warning) > sizeof answer.warning - 10);
+}
+
 static void test_every_cut_answer_is_refused(void **state) {
         GpuReset resets[2];
         char buffer[4096];
@@ -164,6 +176,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_answer_comes_over_the_pipe_as_it_was),
                 cmocka_unit_test(test_an_error_comes_over_the_pipe),
+                cmocka_unit_test(test_warnings_add_up_as_far_as_they_fit),
                 cmocka_unit_test(test_every_cut_answer_is_refused),
                 cmocka_unit_test(test_no_damaged_byte_does_harm),
                 cmocka_unit_test(test_an_error_with_items_is_refused),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "agent/base/cleanup.h"
@@ -98,8 +99,99 @@ static void test_a_job_is_claimed_with_its_own_uid(void **state) {
         assert_string_equal(owner, "");
 }
 
+static void test_a_tenants_name_tells_what_to_look_for(void **state) {
+        static const char *const others[] = { "k8s/x", "slurm/27", "slurm/27.", "slurm/.0", "slurm/x.0",
+                "slurm/27.x", "slurm/027.0", "slurm/99999999999999999999.0", "pod/1", "pod/" POD "0",
+                "pod/../../etc", "", "slurm/" };
+        OwnerTenant tenant;
+
+        assert_int_equal(owner_tenant_parse("slurm/27.3", &tenant), 0);
+        assert_string_equal(tenant.where, "job 27");
+        assert_true(tenant.is_job);
+        assert_int_equal(tenant.restarts, 3);
+        assert_int_equal(owner_tenant_parse("pod/" POD, &tenant), 0);
+        assert_string_equal(tenant.where, "pod " POD);
+        assert_false(tenant.is_job);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_int_equal(owner_tenant_parse(others[i], &tenant), -EOPNOTSUPP);
+}
+
+/* Whether a process with that cgroup, environment and uid is proven to be of slurm/27.1. */
+static bool is_of_job_27(const char *cgroup, const char *environment, size_t n, uid_t uid) {
+        OwnerTenant tenant;
+
+        assert_int_equal(owner_tenant_parse("slurm/27.1", &tenant), 0);
+        return owner_proves(&tenant, cgroup, environment, n, uid);
+}
+
+#define ENVIRONMENT(text) text, sizeof text
+#define JOB_CGROUP(id)    "0::/system.slice/slurmstepd.scope/job_" id "/step_0/user/task_0\n"
+
+static void test_a_jobs_cgroup_proves_whose_process_it_is(void **state) {
+        assert_true(is_of_job_27(JOB_CGROUP("27"), "", 0, 1000));
+        assert_true(is_of_job_27(JOB_CGROUP("27"), "", 0, 0));
+        assert_true(is_of_job_27("4:memory:/slurm_n1/uid_0/job_27/step_0\n", "", 0, 0));
+}
+
+static void test_an_environment_with_its_own_uid_proves_it_outside_of_cgroups(void **state) {
+        assert_true(is_of_job_27("0::/\n", ENVIRONMENT("SLURM_JOB_ID=27\0SLURM_JOB_UID=1000"), 1000));
+        assert_true(is_of_job_27("0::/user.slice/user-1000.slice/session-3.scope\n",
+                        ENVIRONMENT("A=b\0SLURM_JOB_UID=1000\0SLURM_JOB_ID=27"), 1000));
+}
+
+static void test_nothing_else_proves_it(void **state) {
+        static const char user_scope[] =
+                        "0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_27\n";
+
+        assert_false(is_of_job_27("0::/\n", "", 0, 1000));
+        assert_false(is_of_job_27("", ENVIRONMENT("SLURM_JOB_ID=27"), 1000));
+        assert_false(is_of_job_27("", ENVIRONMENT("SLURM_JOB_ID=27\0SLURM_JOB_UID=1001"), 1000));
+        assert_false(is_of_job_27("", ENVIRONMENT("SLURM_JOB_ID=28\0SLURM_JOB_UID=1000"), 1000));
+        assert_false(is_of_job_27("", ENVIRONMENT("SLURM_JOB_ID=270\0SLURM_JOB_UID=1000"), 1000));
+        assert_false(is_of_job_27(user_scope, "", 0, 1000));
+        assert_false(is_of_job_27("0::/system.slice/job_27\n", "", 0, 1000));
+}
+
+static void test_roots_process_is_never_proven_by_its_environment(void **state) {
+        assert_false(is_of_job_27("0::/\n", ENVIRONMENT("SLURM_JOB_ID=27\0SLURM_JOB_UID=0"), 0));
+}
+
+static void test_the_cgroup_of_somebody_else_is_proof_against_it(void **state) {
+        static const char environment[] = "SLURM_JOB_ID=27\0SLURM_JOB_UID=1000";
+
+        assert_false(is_of_job_27(JOB_CGROUP("28"), environment, sizeof environment, 1000));
+        assert_false(is_of_job_27("0::/system.slice/slurmstepd.scope/s0123456789abc/step_0/user\n",
+                        environment, sizeof environment, 1000));
+        assert_false(is_of_job_27("0::/kubepods/pod" POD "/0\n", environment, sizeof environment, 1000));
+}
+
+static void test_a_later_run_of_the_job_is_not_the_tenant(void **state) {
+        assert_false(is_of_job_27(JOB_CGROUP("27"), ENVIRONMENT("SLURM_RESTART_COUNT=2"), 1000));
+        assert_false(is_of_job_27(JOB_CGROUP("27"), ENVIRONMENT("SLURM_RESTART_COUNT=x"), 1000));
+        assert_true(is_of_job_27(JOB_CGROUP("27"), ENVIRONMENT("SLURM_RESTART_COUNT=1"), 1000));
+}
+
+static void test_a_pods_process_is_proven_by_its_cgroup_alone(void **state) {
+        OwnerTenant tenant;
+
+        assert_int_equal(owner_tenant_parse("pod/" POD, &tenant), 0);
+        assert_true(owner_proves(&tenant, "0::/kubepods/burstable/pod" POD "/0123abc\n", "", 0, 0));
+        assert_false(owner_proves(&tenant,
+                        "0::/kubepods/burstable/podb1b2c3d4-0000-1111-2222-333344445555/0\n", "", 0, 1000));
+        assert_false(owner_proves(&tenant, JOB_CGROUP("27"), "", 0, 1000));
+        assert_false(owner_proves(&tenant, "0::/\n", "", 0, 1000));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_tenants_name_tells_what_to_look_for),
+                cmocka_unit_test(test_a_jobs_cgroup_proves_whose_process_it_is),
+                cmocka_unit_test(test_an_environment_with_its_own_uid_proves_it_outside_of_cgroups),
+                cmocka_unit_test(test_nothing_else_proves_it),
+                cmocka_unit_test(test_roots_process_is_never_proven_by_its_environment),
+                cmocka_unit_test(test_the_cgroup_of_somebody_else_is_proof_against_it),
+                cmocka_unit_test(test_a_later_run_of_the_job_is_not_the_tenant),
+                cmocka_unit_test(test_a_pods_process_is_proven_by_its_cgroup_alone),
                 cmocka_unit_test(test_a_cgroup_tells_whose_process_it_is),
                 cmocka_unit_test(test_a_users_own_cgroup_cannot_pass_for_a_job_or_pod),
                 cmocka_unit_test(test_a_folder_called_job_outside_of_slurm_is_none),

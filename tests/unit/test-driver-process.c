@@ -116,6 +116,29 @@ static void test_a_record_reads_back(void **state) {
         assert_int_equal(read.processes[1].start_time, 100);
 }
 
+static void test_a_record_keeps_only_programs_that_are_not_gone(void **state) {
+        Record written = { .kind = TASK_CHECKS, .processes = { { 17, 99 } }, .n_processes = 1 };
+        char folder[] = "/tmp/test-record-XXXXXX", path[64];
+        ProcessId self;
+        Record read;
+
+        assert_non_null(mkdtemp(folder));
+        (void) snprintf(path, sizeof path, "%s/worker", folder);
+        assert_int_equal(process_id_read(getpid(), &self), 0);
+        assert_int_equal(record_write(path, &written), 0);
+        assert_int_equal(record_append(path, &self), 0);
+        for (uint64_t i = 1; i < 3 * RECORD_PROCESSES_MAX; i++)
+                assert_int_equal(record_append(path, &(ProcessId){ getpid(), self.start_time + i }), 0);
+        assert_int_equal(record_read(path, &read), 0);
+        (void) unlink(path);
+        (void) rmdir(folder);
+
+        assert_int_equal(read.n_processes, 3);
+        assert_int_equal(read.processes[0].pid, 17);
+        assert_int_equal(read.processes[1].start_time, self.start_time);
+        assert_int_equal(read.processes[2].start_time, self.start_time + 3 * RECORD_PROCESSES_MAX - 1);
+}
+
 static void test_a_torn_last_line_of_a_record_does_not_count(void **state) {
         Record record;
 
@@ -205,6 +228,7 @@ int main(void) {
                 cmocka_unit_test(test_we_are_found_until_we_are_somebody_else),
                 cmocka_unit_test(test_a_zombie_is_gone),
                 cmocka_unit_test(test_a_record_reads_back),
+                cmocka_unit_test(test_a_record_keeps_only_programs_that_are_not_gone),
                 cmocka_unit_test(test_a_torn_last_line_of_a_record_does_not_count),
                 cmocka_unit_test(test_more_processes_than_there_is_room_for_are_left_out),
                 cmocka_unit_test(test_a_record_of_somebody_else_is_refused),

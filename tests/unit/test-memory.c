@@ -69,6 +69,7 @@ int __wrap_fprintf(FILE *file, const char *format, ...) {
 static void answer(Fixture *f) {
         Fake *fake = &f->fake;
         GpuSample samples[2] = { fake->gpus[0].sample, fake->gpus[1].sample };
+        TenantSign sign = { .tenant = "slurm/1.0", .presence = TENANT_ALIVE };
         GpuReset resets[2] = {};
         VendorReply reply = { .operation = fake->operation,
                 .driver_state = DRIVER_OK,
@@ -86,6 +87,9 @@ static void answer(Fixture *f) {
         } else if (fake->operation == VENDOR_RESET) {
                 reply.resets = resets;
                 reply.n_resets = 2;
+        } else if (fake->operation == VENDOR_TENANTS) {
+                reply.tenants = &sign;
+                reply.n_tenants = 1;
         } else {
                 reply.holders = fake->gpus[1].holders;
                 reply.n_holders = fake->gpus[1].n_holders;
@@ -117,10 +121,10 @@ static void on_end(const Request *request, void *userdata) {
 /* The work of a day, with everything counted; each request that was taken is told of once. */
 static void a_day(Fixture *f) {
         static const RequestKind kinds[] = { REQUEST_RESET, REQUEST_VERIFY, REQUEST_PROCESSES,
-                REQUEST_REFRESH, REQUEST_RELEASE };
+                REQUEST_REFRESH, REQUEST_RELEASE, REQUEST_ACQUIRE, REQUEST_RELEASE };
         VendorOps vendor = { .start = start_quietly, .userdata = f };
         unsigned taken = 0, told = 0;
-        char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL };
+        char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL }, *first[] = { ids[0], NULL };
         CLEANUP(free_ptr) char *message = NULL;
 
         counting = true;
@@ -135,8 +139,9 @@ static void a_day(Fixture *f) {
                 };
 
                 if (i < ELEMENTSOF(kinds))
-                        taken += manager_request(f->manager, kinds[i], ids, &options, on_end, &told, f->now,
-                                                 NULL) >= 0;
+                        taken += manager_request(f->manager, kinds[i],
+                                                 kinds[i] == REQUEST_ACQUIRE ? first : ids, &options, on_end,
+                                                 &told, f->now, NULL) >= 0;
                 if (f->fake.out)
                         answer(f);
                 f->now.monotonic_usec += 20 * USEC_PER_SEC;
@@ -247,6 +252,40 @@ static void test_a_request_refused_without_memory_leaves_the_running_ones_alone(
         assert_true(failing > 5);
 }
 
+/* A booking without the memory for it gives nothing away, and a release without it ends nothing. */
+static void test_a_lease_begins_and_ends_only_with_the_memory_for_it(void **state) {
+        bool booked = false, released = false;
+
+        for (failing = 1; !booked || !released; failing++) {
+                CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+                char *ids[] = { (char[]){ "0" }, (char[]){ "1" }, NULL };
+                RequestOptions options = { .tenant = "slurm/1.0" };
+                Told told;
+
+                assert_int_equal(fixture_reset(f, "", NULL, &told), OUTCOME_DONE);
+                assert_int_equal(fixture_request(f, REQUEST_ACQUIRE, "0 1", "slurm/1.0", &told), 0);
+                allocations = 0;
+                counting = true;
+                answer(f);
+                counting = false;
+                fixture_run_until_told(f, &told);
+                booked = told.outcome == OUTCOME_DONE;
+                for (size_t i = 0; i < 2; i++)
+                        assert_string_equal(fixture_gpu(f, i)->tenant, booked ? "slurm/1.0" : "");
+                if (!booked)
+                        assert_int_equal(fixture_acquire(f, "0 1", "slurm/1.0", &told), OUTCOME_DONE);
+
+                allocations = 0;
+                counting = true;
+                released = manager_request(f->manager, REQUEST_RELEASE, ids, &options, NULL, NULL, f->now,
+                                           NULL) >= 0;
+                counting = false;
+                for (size_t i = 0; i < 2; i++)
+                        assert_string_equal(fixture_gpu(f, i)->tenant, released ? "" : "slurm/1.0");
+        }
+        assert_true(failing > 5);
+}
+
 static void test_a_state_without_the_memory_for_all_of_it_is_not_written(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Inventory inventory = {};
@@ -254,13 +293,13 @@ static void test_a_state_without_the_memory_for_all_of_it_is_not_written(void **
         Told told;
 
         assert_int_equal(fixture_reset(f, "", "slurm/1.0", &told), OUTCOME_DONE);
-        assert_int_equal(state_read(f->state_path, &inventory), 1);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), 1);
         for (size_t i = 0; i < inventory.n; i++)
                 inventory.by_index[i]->record = GPU_STATE_DIRTY;
         for (failing = 1; r < 0; failing++) {
                 allocations = 0;
                 counting = true;
-                r = state_write(f->state_path, &inventory);
+                r = state_write(f->state_path, &inventory, &(StateTray){});
                 counting = false;
                 if (r < 0)
                         assert_int_equal(fixture_file_state(f, 1), GPU_STATE_CLEAN);
@@ -276,6 +315,7 @@ int main(void) {
                 cmocka_unit_test(test_holders_that_cannot_be_noted_are_not_taken_for_none),
                 cmocka_unit_test(test_a_request_refused_without_memory_has_done_nothing),
                 cmocka_unit_test(test_a_request_refused_without_memory_leaves_the_running_ones_alone),
+                cmocka_unit_test(test_a_lease_begins_and_ends_only_with_the_memory_for_it),
                 cmocka_unit_test(test_a_state_without_the_memory_for_all_of_it_is_not_written),
         };
 

@@ -63,6 +63,7 @@ static void sample_fill(GpuSample *sample) {
         sample->fabric_state = FABRIC_COMPLETED;
         sample->recovery_action = RECOVERY_NODE_REBOOT;
         sample->mig = true;
+        sample->checks = true;
         sample->temperature = -3;
         sample->memory_total = UINT64_C(186) << 30;
         sample->n_links = 2;
@@ -137,6 +138,116 @@ static void test_resets_come_back_as_they_were_written(void **state) {
         assert_int_equal(protocol_read_resets(sealed(f), &read, &n), 0);
         assert_int_equal(n, 2);
         assert_memory_equal(read, resets, sizeof resets);
+}
+
+static void test_tenants_come_back_as_they_were_written(void **state) {
+        Fixture *f = *state;
+        CLEANUP(free_ptr) TenantSign *read = NULL;
+        TenantSign signs[2] = {
+                { .tenant = "slurm/26.0", .presence = TENANT_ALIVE },
+                { .tenant = "pod/4d5b1d2e-8f0a-4b7c-9a51-0b1f2f6f3c11", .presence = TENANT_NO_SIGN },
+        };
+        size_t n = 0;
+
+        assert_return_code(protocol_append_tenants(f->msg, signs, 2), 0);
+        assert_int_equal(protocol_read_tenants(sealed(f), &read, &n), 0);
+        assert_string_equal(sd_bus_message_get_signature(f->msg, true), "a(su)");
+        assert_int_equal(n, 2);
+        assert_memory_equal(read, signs, sizeof signs);
+}
+
+static int read_tenant(Fixture *f, const char *tenant, uint32_t presence) {
+        CLEANUP(free_ptr) TenantSign *read = NULL;
+        size_t n;
+
+        assert_return_code(sd_bus_message_append(f->msg, "a(su)", 1, tenant, presence), 0);
+        return protocol_read_tenants(sealed(f), &read, &n);
+}
+
+static void test_a_presence_out_of_range_is_refused(void **state) {
+        assert_int_equal(read_tenant(*state, "slurm/1.0", _TENANT_PRESENCE_MAX), -EBADMSG);
+}
+
+static void test_a_wrong_tenant_is_refused(void **state) {
+        assert_int_equal(read_tenant(*state, "../../etc", TENANT_ALIVE), -EBADMSG);
+}
+
+static void test_a_tenant_without_a_name_is_refused(void **state) {
+        assert_int_equal(read_tenant(*state, "", TENANT_ALIVE), -EBADMSG);
+}
+
+static void test_pairs_come_back_as_they_were_written(void **state) {
+        Fixture *f = *state;
+        CLEANUP(free_ptr) GpuTenant *read = NULL;
+        char *uuids[] = { (char *) UUID_1, (char *) UUID_0, NULL };
+        char *tenants[] = { (char *) "slurm/26.0", (char *) "", NULL };
+        uint64_t timeout_usec = 0;
+        size_t n = 0;
+
+        assert_return_code(protocol_append_request_pairs(f->msg, uuids, tenants, 7), 0);
+        assert_int_equal(protocol_read_pairs(sealed(f), &read, &n), 0);
+        assert_int_equal(sd_bus_message_read_basic(f->msg, 't', &timeout_usec), 1);
+        assert_string_equal(sd_bus_message_get_signature(f->msg, true), "a(ss)t");
+        assert_int_equal(timeout_usec, 7);
+        assert_int_equal(n, 2);
+        assert_string_equal(read[0].uuid, UUID_1);
+        assert_string_equal(read[0].tenant, "slurm/26.0");
+        assert_string_equal(read[1].uuid, UUID_0);
+        assert_string_equal(read[1].tenant, "");
+}
+
+static void test_uuids_without_their_tenants_are_no_pairs(void **state) {
+        Fixture *f = *state;
+        char *uuids[] = { (char *) UUID_0, NULL };
+
+        assert_int_equal(protocol_append_request_pairs(f->msg, uuids, NULL, 7), -EINVAL);
+}
+
+static int read_pairs(Fixture *f, const char *uuid_1, const char *tenant_1, const char *uuid_2) {
+        CLEANUP(free_ptr) GpuTenant *read = NULL;
+        size_t n;
+
+        assert_return_code(sd_bus_message_append(f->msg, "a(ss)", 2, uuid_1, tenant_1, uuid_2, ""), 0);
+        return protocol_read_pairs(sealed(f), &read, &n);
+}
+
+static void test_a_pair_that_is_there_twice_is_refused(void **state) {
+        assert_int_equal(read_pairs(*state, UUID_0, "slurm/26.0", UUID_0), -EBADMSG);
+}
+
+static void test_a_pair_with_a_wrong_uuid_is_refused(void **state) {
+        assert_int_equal(read_pairs(*state, UUID_0, "", "GPU-1"), -EBADMSG);
+}
+
+static void test_a_pair_with_a_wrong_tenant_is_refused(void **state) {
+        assert_int_equal(read_pairs(*state, UUID_0, "slurm/26.0; reboot", UUID_1), -EBADMSG);
+}
+
+static void test_a_failure_comes_back_as_it_was_written(void **state) {
+        Fixture *f = *state;
+        char failure[FAILURE_SIZE];
+
+        assert_return_code(protocol_append_failure(f->msg, "a.service does not stop"), 0);
+        assert_int_equal(protocol_read_failure(sealed(f), failure), 0);
+        assert_string_equal(failure, "a.service does not stop");
+}
+
+static void test_a_failure_of_several_lines_is_refused(void **state) {
+        Fixture *f = *state;
+        char failure[FAILURE_SIZE];
+
+        assert_return_code(protocol_append_failure(f->msg, "a\nb"), 0);
+        assert_int_equal(protocol_read_failure(sealed(f), failure), -EBADMSG);
+}
+
+static void test_a_failure_that_does_not_fit_is_refused(void **state) {
+        Fixture *f = *state;
+        char failure[FAILURE_SIZE], longer[FAILURE_SIZE + 1];
+
+        memset(longer, 'x', sizeof longer);
+        longer[sizeof longer - 1] = '\0';
+        assert_return_code(protocol_append_failure(f->msg, longer), 0);
+        assert_int_equal(protocol_read_failure(sealed(f), failure), -EBADMSG);
 }
 
 static void test_a_request_is_a_list_and_a_time(void **state) {
@@ -328,6 +439,18 @@ int main(void) {
                 WITH_MESSAGE(test_no_gpus_are_a_valid_answer),
                 WITH_MESSAGE(test_holders_come_back_as_they_were_written),
                 WITH_MESSAGE(test_resets_come_back_as_they_were_written),
+                WITH_MESSAGE(test_tenants_come_back_as_they_were_written),
+                WITH_MESSAGE(test_a_presence_out_of_range_is_refused),
+                WITH_MESSAGE(test_a_wrong_tenant_is_refused),
+                WITH_MESSAGE(test_a_tenant_without_a_name_is_refused),
+                WITH_MESSAGE(test_pairs_come_back_as_they_were_written),
+                WITH_MESSAGE(test_uuids_without_their_tenants_are_no_pairs),
+                WITH_MESSAGE(test_a_pair_that_is_there_twice_is_refused),
+                WITH_MESSAGE(test_a_pair_with_a_wrong_uuid_is_refused),
+                WITH_MESSAGE(test_a_pair_with_a_wrong_tenant_is_refused),
+                WITH_MESSAGE(test_a_failure_comes_back_as_it_was_written),
+                WITH_MESSAGE(test_a_failure_of_several_lines_is_refused),
+                WITH_MESSAGE(test_a_failure_that_does_not_fit_is_refused),
                 WITH_MESSAGE(test_a_request_is_a_list_and_a_time),
                 WITH_MESSAGE(test_unknown_keys_are_passed_over),
                 WITH_MESSAGE(test_a_wrong_type_is_refused),

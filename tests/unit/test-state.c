@@ -34,7 +34,7 @@ static int parse(const char *text, Inventory *inventory) {
 
         assert_non_null(copy);
         *inventory = (Inventory){};
-        return state_parse(copy, inventory);
+        return state_parse(copy, inventory, &(StateTray){});
 }
 
 static void refused(const char *text) {
@@ -160,10 +160,33 @@ static void test_foreign_files_are_refused(void **state) {
                 "gpuagent-state 1\ngpu " UUID_0 "\nreason \x1b[31m\nend\n",
                 "gpuagent-state 1\ngpu " UUID_0 "\nreason \xff\nend\n",
                 "gpuagent-state 1\ngpu " UUID_0 "\nlease slurm/1.0\nend\n",
+                "gpuagent-state 1\nlease sole unseen 1 slurm/1.0\nend\n",
+                "gpuagent-state 1\nmaintenance\nend\n",
+                "gpuagent-state 1\nmaintenance \t\nend\n",
+                "gpuagent-state 1\nquiesced no\nend\n",
+                "gpuagent-state 1\nquiesced\nend\n",
+                "gpuagent-state 1\ngpu " UUID_0 "\nquiesced yes\nend\n",
+                "gpuagent-state 1\ngpu " UUID_0 "\nmaintenance now\nend\n",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 refused(texts[i]);
+}
+
+static void test_what_is_said_of_the_tray_is_read_whole_or_not_at_all(void **state) {
+        char whole[] = "gpuagent-state 1\nmaintenance new fans\nquiesced yes\nend\n",
+             torn[] = "gpuagent-state 1\nmaintenance new fans\nquiesced yes\nen";
+        Inventory inventory = {};
+        StateTray tray;
+
+        assert_int_equal(state_parse(whole, &inventory, &tray), 1);
+        assert_true(tray.maintenance);
+        assert_string_equal(tray.maintenance_reason, "new fans");
+        assert_true(tray.quiesced);
+        assert_int_equal(state_parse(torn, &inventory, &tray), -EBADMSG);
+        assert_false(tray.maintenance);
+        assert_string_equal(tray.maintenance_reason, "");
+        assert_false(tray.quiesced);
 }
 
 static void test_texts_longer_than_their_place_are_refused(void **state) {
@@ -208,7 +231,7 @@ static void test_a_file_with_a_zero_byte_is_refused(void **state) {
         Inventory inventory = {};
 
         put(f, text, sizeof text - 1);
-        assert_int_equal(state_read(f->state_path, &inventory), -EBADMSG);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), -EBADMSG);
         assert_int_equal(inventory.n, 0);
 }
 
@@ -217,9 +240,9 @@ static void test_no_file_and_what_is_no_file_are_told_apart(void **state) {
         Inventory inventory = {};
 
         (void) unlink(f->state_path);
-        assert_int_equal(state_read(f->state_path, &inventory), 0);
-        assert_int_equal(state_read(f->folder, &inventory), -EINVAL);
-        assert_int_equal(state_read("/proc/self/mem/state", &inventory), -ENOTDIR);
+        assert_int_equal(state_read(f->state_path, &inventory, &(StateTray){}), 0);
+        assert_int_equal(state_read(f->folder, &inventory, &(StateTray){}), -EINVAL);
+        assert_int_equal(state_read("/proc/self/mem/state", &inventory, &(StateTray){}), -ENOTDIR);
         assert_int_equal(inventory.n, 0);
 }
 
@@ -342,6 +365,7 @@ int main(void) {
                 cmocka_unit_test(test_a_file_cut_at_any_byte_is_no_file),
                 cmocka_unit_test(test_no_changed_byte_makes_another_gpu_clean),
                 cmocka_unit_test(test_foreign_files_are_refused),
+                cmocka_unit_test(test_what_is_said_of_the_tray_is_read_whole_or_not_at_all),
                 cmocka_unit_test(test_texts_longer_than_their_place_are_refused),
                 cmocka_unit_test(test_a_gpu_without_a_state_is_unknown),
                 cmocka_unit_test(test_a_tray_without_gpus_is_a_file_too),

@@ -46,18 +46,20 @@ static void test_a_holder_speaks_against_it(void **state) {
 
 static void test_a_recovery_action_speaks_against_it(void **state) {
         static const char *const names[] = { [RECOVERY_GPU_RESET] = "gpu-reset",
-                [RECOVERY_NODE_REBOOT] = "node-reboot",
-                [RECOVERY_DRAIN_P2P] = "drain-p2p",
+                [RECOVERY_NODE_REBOOT] = "node-reboot, which a GPU reset cannot replace; reboot the tray",
+                [RECOVERY_DRAIN_P2P] = "drain-p2p: the applications on its peers have to end first",
                 [RECOVERY_DRAIN_AND_RESET] = "drain-and-reset",
-                [RECOVERY_RECOVER_IMEX_DOMAIN] = "recover-imex-domain",
-                [RECOVERY_BUS_RESET] = "bus-reset",
-                [RECOVERY_SYSTEM_REBOOT] = "system-reboot",
+                [RECOVERY_RECOVER_IMEX_DOMAIN] = "recover-imex-domain, which a GPU reset cannot replace; "
+                                                 "restart nvidia-imex on the domain's trays",
+                [RECOVERY_BUS_RESET] = "bus-reset, which a GPU reset cannot replace; reboot the tray",
+                [RECOVERY_SYSTEM_REBOOT] =
+                                "system-reboot, which a GPU reset cannot replace; reboot the tray",
                 [8] = "8" };
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Gpu *gpu = clean(f);
 
         for (size_t i = RECOVERY_GPU_RESET; i < ELEMENTSOF(names); i++) {
-                char expected[80];
+                char expected[160];
 
                 gpu->sample.recovery_action = (int32_t) i;
                 (void) snprintf(expected, sizeof expected, "needs the recovery action %s", names[i]);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Who has which GPU, by the tray's Tenant properties. */
+#pragma once
+
+#include "cli/gpu.h"
+
+/* Whether `tenant` is named in a Tenant property: "slurm/26.0", or several of a shared GPU with commas
+ * between. */
+bool lease_names(const char *text, const char *tenant);
+
+/* The GPUs that the tenant has: their number, and "0,1" in *ret_names (to be freed; NULL for none). 0
+ * without memory. */
+size_t lease_gpus(const Tray *tray, const char *tenant, char **ret_names);
+
+/* "slurm/27.2" of the tray's only lease of Slurm job 27, for the tenant "slurm/27.0" of a command line that
+ * told no restarts. 0: *tenant is it, or has no such lease and stays · negative: several; *failure names
+ * two. */
+int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Failure *failure);

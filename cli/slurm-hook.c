@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm-hook.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio_ext.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "cli/slurm-drain.h"
+
+/* Where Slurm has no limit for its epilog: longer than the agent's own deadlines for a reset with all that
+ * belongs to it. A prolog has handover.acquire-timeout then. */
+#define EPILOG_TIMEOUT_USEC (280 * USEC_PER_SEC)
+
+/* Below Slurm's own limit, after which it kills the script without a word: what the agent's answer at the
+ * deadline and the drain take, and a second. */
+#define DRAIN_TIMEOUT_USEC (10 * USEC_PER_SEC)
+#define SCRIPT_MARGIN_USEC (SLURM_ANSWER_MARGIN_USEC + DRAIN_TIMEOUT_USEC + USEC_PER_SEC)
+
+/* Without an agent the answer is known at once and should be given at once. */
+#define DRAIN_TIMEOUT_NO_AGENT_USEC (1500 * USEC_PER_MSEC)
+
+void slurm_hook_done(SlurmHook *hook) {
+        slurm_job_done(&hook->job);
+        slurm_gpus_done(&hook->gpus);
+        hook->config = config_free(hook->config);
+}
+
+/* A file with a mistake must not drain every node of a cluster: the agent keeps its old settings then, and
+ * for what is read here the defaults are the careful choice. */
+static int read_config(const Options *options, Config **ret, Failure *failure) {
+        CLEANUP(free_ptr) char *message = NULL, *ignored = NULL;
+        int r;
+
+        r = config_load(options->config_path, ret, &message);
+        if (r < 0)
+                r = config_parse("defaults", "", 0, ret, &ignored);
+        return r < 0 ? failure_errno(failure, r, "cannot read the configuration") : 0;
+}
+
+static usec_t hook_timeout(const SlurmHook *hook, const Options *options) {
+        usec_t limit;
+
+        if (options->timeout_usec > 0)
+                return options->timeout_usec;
+        limit = slurm_timeout(&hook->job, hook->script);
+        if (limit == USEC_INFINITY)
+                return hook->script == SLURM_PROLOG ? hook->config->handover.acquire_timeout_usec
+                                                    : EPILOG_TIMEOUT_USEC;
+        return limit > 2 * SCRIPT_MARGIN_USEC ? limit - SCRIPT_MARGIN_USEC : limit / 2;
+}
+
+int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, Failure *failure) {
+        int r;
+
+        /* slurmd hands it down blocked, others do not; a reader that is gone is an error of the line, no
+         * more. */
+        (void) signal(SIGPIPE, SIG_IGN);
+
+        ret->script = script;
+        r = slurm_job_read(&ret->job, failure);
+        if (r <= 0)
+                return r;
+        r = read_config(options, &ret->config, failure);
+        if (r < 0)
+                return r;
+        ret->deadline_usec = usec_add(now_monotonic_usec(), hook_timeout(ret, options));
+
+        if (ret->config->handover.mig == MIG_SKIP && strstr(ret->job.visible_devices, "MIG-")) {
+                print_line(stdout, "job %u: MIG devices are left alone: handover.mig is skip", ret->job.id);
+                return 0;
+        }
+        return 1;
+}
+
+int slurm_hook_find_gpus(SlurmHook *hook, const Tray *tray, Failure *failure) {
+        CLEANUP(gres_list_done) GresList places = {};
+        SlurmJob *job = &hook->job;
+        SlurmNaming naming;
+        int r;
+
+        r = slurm_job_read_positions(job, failure);
+        if (r >= 0)
+                r = slurm_naming(job, (GpuIndexRule) hook->config->slurm.gpu_index, &naming, failure);
+        if (r < 0)
+                return r;
+        if (naming == SLURM_NAMES_PLACE) {
+                r = gres_list_read(job, &places, failure);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        naming = SLURM_NAMES_INDEX;
+        }
+
+        if (naming == SLURM_NAMES_INDEX)
+                return slurm_gpus_from_indexes(job, &hook->gpus, failure);
+        if (naming == SLURM_NAMES_UUID)
+                return slurm_gpus_from_uuids(job, tray, &hook->gpus, failure);
+        return slurm_gpus_from_minors(
+                        job, naming == SLURM_NAMES_PLACE ? &places : NULL, tray, &hook->gpus, failure);
+}
+
+int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, char **ids,
+                const Options *options, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        Options request = *options;
+        usec_t now = now_monotonic_usec();
+        int r;
+
+        /* What was spent on finding the GPUs is no longer there for the work. */
+        request.timeout_usec =
+                        hook->deadline_usec > now + USEC_PER_SEC ? hook->deadline_usec - now : USEC_PER_SEC;
+        if (!request.identifier)
+                request.identifier = hook->script == SLURM_PROLOG ? "slurm-prolog" : "slurm-epilog";
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", hook->job.tenant);
+        if (r >= 0)
+                r = message_append_request(message, ids, &request);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
+        return client_call(client, message, request.timeout_usec + SLURM_ANSWER_MARGIN_USEC, NULL, failure);
+}
+
+int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure) {
+        CLEANUP(failure_done) Failure drain = {};
+        const char *cause = failure->message ?: "out of memory", *undrained = "";
+        usec_t timeout = failure->exit_code == CLI_NO_AGENT ? DRAIN_TIMEOUT_NO_AGENT_USEC
+                                                            : DRAIN_TIMEOUT_USEC;
+
+        if (hook->config->mode == AGENT_MODE_OBSERVE) {
+                print_line(stdout, "job %u: %s: %s (mode is observe: nothing follows)", hook->job.id, what,
+                                cause);
+                return slurm_hook_succeed();
+        }
+        if (hook->config->slurm.drain &&
+                        drain_node(&hook->job, cause, usec_add(now_monotonic_usec(), timeout), &drain) < 0)
+                undrained = drain.message ?: "out of memory";
+        print_line(stderr, "job %u: %s: %s%s%s%s", hook->job.id, what, cause,
+                        undrained[0] ? " (no drain reason: " : "", undrained, undrained[0] ? ")" : "");
+        return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
+                                                                                 : failure->exit_code;
+}
+
+int slurm_hook_succeed(void) {
+        if (fflush(stdout) != 0) {
+                __fpurge(stdout);
+                clearerr(stdout);
+        }
+        return CLI_DONE;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl acquire and release: a tenant's booking of GPUs, and its end. */
+#include "agent/base/text.h"
+#include "cli/gpu-list.h"
+#include "cli/lease.h"
+
+typedef struct Booking {
+        const char *member; /* of the interface */
+        const char *verb;
+        const char *done; /* "GPUs 0,1 …" */
+} Booking;
+
+static int call(Client *client, const Booking *booking, const Options *options, char **ids,
+                Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        int r;
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, booking->member, &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", options->tenant);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd to %s", booking->verb);
+        return client_call(client, message, request_timeout(options), NULL, failure);
+}
+
+static int run(const Booking *booking, const Options *given) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        CLEANUP(strv_free_ptr) char **ids = NULL;
+        CLEANUP(tray_done) Tray tray = {};
+        Options options = *given;
+        int r;
+
+        if (!options.tenant[0])
+                return fail_with(
+                                CLI_USAGE, "say for whom to %s GPUs, with --tenant or --job", booking->verb);
+        r = client_open(&options, &client, &failure);
+        if (r >= 0)
+                r = gpu_list_for_agent(client, options.ids, &ids, &failure);
+        if (r >= 0 && options.any_restart) {
+                r = tray_read(client, &tray, &failure);
+                if (r >= 0)
+                        r = lease_find_restart(&tray, options.tenant, &failure);
+        }
+        if (r >= 0)
+                r = call(client, booking, &options, ids, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+
+        if (!options.quiet && options.ids)
+                print_line(stdout, "GPUs %s %s %s", options.ids, booking->done, options.tenant);
+        else if (!options.quiet)
+                print_line(stdout, "%s has no GPUs any more", options.tenant);
+        return CLI_DONE;
+}
+
+int verb_acquire(const Options *options, int argc, char **argv) {
+        static const Booking booking = { "Acquire", "acquire", "booked for" };
+
+        if (!options->ids)
+                return fail_with(CLI_USAGE, "say which GPUs to acquire, with -i");
+        return run(&booking, options);
+}
+
+int verb_release(const Options *options, int argc, char **argv) {
+        static const Booking booking = { "Release", "release", "released by" };
+
+        return run(&booking, options);
+}

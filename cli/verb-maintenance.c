@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl maintenance and forget: what an administrator tells the agent about the tray. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "cli/gpu-list.h"
+
+/* The words of the command line with spaces between. 0 and *ret (to be freed) · -ENOMEM. */
+static int join(char **words, char **ret) {
+        CLEANUP(free_ptr) char *text = NULL;
+        CLEANUP(file_close) FILE *file = NULL;
+        size_t size;
+
+        file = open_memstream(&text, &size);
+        if (!file)
+                return -ENOMEM;
+        STRV_FOREACH (word, words)
+                (void) fprintf(file, "%s%s", word > words ? " " : "", *word);
+        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
+                return -ENOMEM;
+
+        *ret = take_ptr(&text);
+        return 0;
+}
+
+int verb_maintenance(const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        CLEANUP(free_ptr) char *reason = NULL;
+        bool on = argc > 1 && streq(argv[1], "on");
+        int r;
+
+        if (!on && (argc != 2 || !streq(argv[1], "off")))
+                return fail_with(
+                                CLI_USAGE, "the command is: maintenance on [REASON...], or maintenance off");
+        r = join(argv + 2, &reason);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "out of memory");
+
+        r = client_open(options, &client, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "SetMaintenance", &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "bs", on, reason);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "cannot ask gpuagentd for maintenance: %s", strerror(-r));
+        r = client_call(client, message, request_timeout(options), NULL, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+
+        if (!options->quiet)
+                print_line(stdout,
+                                on ? "maintenance is on: no GPU is handed out, probed or reset"
+                                   : "maintenance is off");
+        return CLI_DONE;
+}
+
+int verb_forget(const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        CLEANUP(strv_free_ptr) char **ids = NULL;
+        int r;
+
+        if (argc != 2)
+                return fail_with(CLI_USAGE, "the command is: forget GPU");
+        r = client_open(options, &client, &failure);
+        if (r >= 0)
+                r = gpu_list_for_agent(client, argv[1], &ids, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+        if (strv_length(ids) != 1)
+                return fail_with(CLI_USAGE, "forget takes one GPU at a time");
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Forget", &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "sa{sv}", ids[0], 0);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "cannot ask gpuagentd to forget: %s", strerror(-r));
+        r = client_call(client, message, 0, NULL, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+
+        if (!options->quiet)
+                print_line(stdout, "GPU %s is forgotten", argv[1]);
+        return CLI_DONE;
+}

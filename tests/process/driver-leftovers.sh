@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# What gpuagent-driver does to processes that hold a GPU whose tenant has ended: it ends those that are proven to be the
+# tenant's, and nobody else's. And how it tells which tenants are alive.
+. "$(dirname "$0")/lib.sh"
+config='handover: {kill-grace: 1s}'
+tray_options=(--bare)
+in_tray
+
+socket=/run/gpuagent-driver.socket
+ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
+start_driver() {
+        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
+                "$(command -v gpuagent-driver)"
+}
+
+nobody=$(id -u nobody)
+# hold USER WORD...: a process that holds GPU 0, with these words of env; its pid is in $held.
+hold() {
+        local user=$1
+
+        shift
+        setpriv --reuid "$user" --regid "$user" --clear-groups env "$@" sleep 1000 <"$GPUAGENT_EMULATION_DEVICES/nvidia0" &
+        held=$!
+        eventually 2 "it holds the GPU" pgrep -x sleep
+}
+lives() { [ -d "/proc/$1" ] && [ "$(cut -d' ' -f3 "/proc/$1/stat")" != Z ]; }
+end() {
+        kill -KILL "$held"
+        wait "$held" 2>/dev/null
+}
+
+chmod 666 "$GPUAGENT_EMULATION_DEVICES"/nvidia*
+start_driver
+uuid=$(ask probe 5 | sed -n 's/^0 \(GPU-[^ ]*\).*/\1/p')
+leftovers() { ask leftovers 10 "$uuid=${1-slurm/27.0}"; }
+
+like "a list without tenants is no list of leftovers" "$(ask leftovers 5)" '^InvalidArgs: '
+like "nor is one with a tenant that is none" "$(ask leftovers 5 "$uuid=; reboot")" '^InvalidArgs: '
+is "nobody is left where nobody is" "$(leftovers)" ""
+
+hold "$nobody" SLURM_JOB_ID=27 "SLURM_JOB_UID=$nobody"
+is "what the job left is gone" "$(leftovers)" ""
+wait "$held"
+is "by SIGTERM" $? 143
+like "which the journal says" "$(cat /run/tray/gpuagent-driver.log)" \
+        "1 left behind ended: sleep \\(pid $held, user nobody, job 27\\) of slurm/27\\.0"
+
+# $1: the claim; then as hold. None of these may be touched.
+spared() {
+        local claim=$1
+
+        shift
+        hold "$@"
+        like "$claim is named" "$(leftovers)" "sleep \\(pid $held,"
+        holds "and left alone" lives "$held"
+        end
+}
+spared "a process of another job" "$nobody" SLURM_JOB_ID=28 "SLURM_JOB_UID=$nobody"
+spared "a process that says nothing" "$nobody" A=b
+spared "one whose job is another user's" "$nobody" SLURM_JOB_ID=27 SLURM_JOB_UID=1
+spared "root's, whatever it says" 0 SLURM_JOB_ID=27 SLURM_JOB_UID=0
+spared "one of a later run of the job" "$nobody" SLURM_JOB_ID=27 "SLURM_JOB_UID=$nobody" SLURM_RESTART_COUNT=1
+
+hold "$nobody" SLURM_JOB_ID=27 "SLURM_JOB_UID=$nobody"
+like "a GPU that had no tenant has no leftovers" "$(leftovers "")" "sleep \\(pid $held,"
+like "nor has one of a tenant of an unknown kind" "$(leftovers vm/27.0)" "sleep \\(pid $held,"
+other=$(ask probe 5 | sed -n 's/^1 \(GPU-[^ ]*\).*/\1/p')
+is "a leftover on a GPU that was not asked about is none" "$(ask leftovers 5 "$other=slurm/27.0")" ""
+holds "and all of them are left alone" lives "$held"
+kill -STOP "$held"
+is "one that was stopped ends all the same" "$(leftovers)" ""
+
+setpriv --reuid "$nobody" --regid "$nobody" --clear-groups env SLURM_JOB_ID=27 "SLURM_JOB_UID=$nobody" \
+        sh -c 'trap "" TERM; while :; do sleep 1000; done' <"$GPUAGENT_EMULATION_DEVICES/nvidia0" &
+eventually 2 "a process that does not care for SIGTERM holds the GPU" pgrep -x sleep
+within 4 "it has its grace" leftovers
+is "and is killed then, with its child" "$output" ""
+like "which the journal says, too" "$(tail -n 1 /run/tray/gpuagent-driver.log)" " left behind had to be killed: "
+
+echo 'handover: {leftovers: refuse}' >/etc/gpuagent/gpuagentd.yaml.d/60-refuse.yaml
+hold "$nobody" SLURM_JOB_ID=27 "SLURM_JOB_UID=$nobody"
+like "a site that refuses leftovers is told of them" "$(leftovers)" "sleep \\(pid $held, user nobody, job 27\\)"
+holds "and they are left alone" lives "$held"
+end
+
+pod=pod/a1b2c3d4-0000-1111-2222-333344445555
+tenants() { ask tenants 5 slurm/27.0 $pod vm/1; }
+rm -rf /etc/slurm /etc/slurm-llnl
+mkdir -p /etc/slurm
+echo 'SlurmdSpoolDir=/run/tray/spool-%n' >/etc/slurm/slurm.conf
+like "without slurmd's folder nothing is known about a job" "$(tenants)" 'slurm/27.0 unknown'
+mkdir /run/tray/spool-n1
+like "in an empty one there is no sign of it" "$(tenants)" 'slurm/27.0 no-sign'
+like "a pod that has no cgroup gives no sign" "$(tenants)" "$pod no-sign"
+like "another kind of tenant gives none that is known" "$(tenants)" 'vm/1 unknown'
+touch /run/tray/spool-n1/n1_28.0
+like "a step of another job is no sign of it" "$(tenants)" 'slurm/27.0 no-sign'
+touch /run/tray/spool-n1/n1_27.4294967291
+like "a step is" "$(tenants)" 'slurm/27.0 alive'
+rm /run/tray/spool-n1/n1_27.4294967291
+touch /run/tray/spool-n1/n1_s0123456789abc.0
+like "a step that is named by a SLUID may be anyone's" "$(tenants)" 'slurm/27.0 unknown'
+like "tenants have to be some" "$(ask tenants 5 "; reboot")" '^InvalidArgs: '
+
+stop_service gpuagent-driver
+finish

@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# The lease of a job that was seen on this node and is gone, as after a slurmd that was killed, ends with a reset.
+. "$(dirname "$0")/lib.sh"
+config='driver: {poll-interval: 500ms}'
+in_tray
+
+mkdir -p /etc/slurm /run/tray/spool
+echo "SlurmdSpoolDir=/run/tray/spool" >/etc/slurm/slurm.conf
+# The socket of a step of job $1, as slurmd has it.
+begin_step() { touch "/run/tray/spool/tray_$1.0"; }
+end_step() { rm "/run/tray/spool/tray_$1.0"; }
+nobody_has() { [ "$(gpu "$1" Tenant)" = "" ]; }
+
+before=$(true_resets 0)
+exits 0 "a job books" gpuagentctl acquire --job 90.0 -i 0
+exits 0 "another one, of which no sign is ever seen" gpuagentctl acquire --job 91.0 -i 1
+begin_step 90
+sleep 1.5
+is "while it lives it keeps its GPU" "$(gpu 0 Tenant)" slurm/90.0
+exits 1 "and others are refused" gpuagentctl acquire --job 92.0 -i 0
+end_step 90
+eventually 5 "once it is gone its lease ends" nobody_has 0
+eventually 5 "and the GPU is clean" state_is 0 clean
+is "by a reset" "$(true_resets 0)" $((before + 1))
+like "which the journal tells" "$(sed -n 's/^MESSAGE=//p' /run/tray/journal)" "GPU 0 was leased to slurm/90.0, which is gone from this node"
+sleep 1.5
+is "no sign yet is no proof" "$(gpu 1 Tenant)" slurm/91.0
+
+# The next job does not have to wait for the next look.
+exits 0 "a job books" gpuagentctl acquire --job 93.0 -i 2
+begin_step 93
+sleep 1.5
+end_step 93
+exits 0 "the next one gets the GPU at once" gpuagentctl acquire --job 94.0 -i 2
+is "for itself" "$(gpu 2 Tenant)" slurm/94.0
+finish

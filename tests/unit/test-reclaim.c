@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* A lease whose tenant was seen alive and is gone ends with a handover; without such a proof it stays. */
+#include "tests/unit/fixture.h"
+
+#include "agent/base/text.h"
+
+static void poll_now(Fixture *f) {
+        fixture_run_for(f, f->config->driver.poll_interval_usec);
+}
+
+static Fixture* booked(size_t n, const char *ids, const char *tenant) {
+        Fixture *f = fixture_new_probed(n);
+        Told told;
+
+        assert_int_equal(fixture_acquire(f, ids, tenant, &told), OUTCOME_DONE);
+        for (size_t i = 0; i < n; i++)
+                f->fake.gpus[i].resets = 0;
+        return f;
+}
+
+static void test_nobody_is_looked_for_without_leases(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        fixture_run_for(f, 60 * USEC_PER_SEC);
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 0);
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        fixture_run_for(f, 60 * USEC_PER_SEC);
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 4);
+        assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        fixture_run_for(f, 60 * USEC_PER_SEC);
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 4);
+}
+
+static void test_each_tenant_is_asked_about_once(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(4, "0 2", "slurm/1.0");
+        Told told;
+
+        assert_int_equal(fixture_acquire(f, "1", "pod/a", &told), OUTCOME_DONE);
+        poll_now(f);
+        assert_int_equal(strv_length(f->fake.tenants), 2);
+        assert_string_equal(f->fake.tenants[0], "pod/a");
+        assert_string_equal(f->fake.tenants[1], "slurm/1.0");
+}
+
+static void test_a_tenant_that_was_never_seen_keeps_its_lease(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        Told told;
+
+        f->fake.gone = "slurm/1.0";
+        fixture_run_for(f, 600 * USEC_PER_SEC);
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+        assert_string_equal(told.message, "GPU 0 is leased to slurm/1.0");
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+        assert_int_equal(f->fake.gpus[0].resets, 0);
+}
+
+static void test_a_living_tenant_keeps_its_lease(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        Told told;
+
+        f->fake.alive = "slurm/1.0";
+        fixture_run_for(f, 600 * USEC_PER_SEC);
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+        f->fake.alive = NULL; /* whether it lives cannot be told any more */
+        fixture_run_for(f, 600 * USEC_PER_SEC);
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+        assert_int_equal(f->fake.gpus[0].resets, 0);
+}
+
+static void test_a_tenant_that_is_gone_loses_its_lease_to_a_reset(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(2, "0 1", "slurm/1.0");
+
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/1.0";
+        poll_now(f);
+        for (size_t i = 0; i < 2; i++) {
+                assert_string_equal(fixture_gpu(f, i)->tenant, "");
+                assert_string_equal(fixture_file_tenant(f, i), "");
+                assert_int_equal(f->fake.gpus[i].resets, 1);
+                assert_int_equal(fixture_state(f, i), GPU_STATE_CLEAN);
+                assert_string_equal(fixture_gpu(f, i)->last_tenant, "slurm/1.0");
+        }
+        assert_int_equal(fixture_count(f, "reclaimed 0 slurm/1.0"), 1);
+        assert_int_equal(fixture_count(f, "finished 0 slurm/1.0 done"), 1);
+        assert_int_equal(f->fake.started[VENDOR_RESET], 2); /* the booking's, and one for both */
+}
+
+static void test_that_a_tenant_lived_is_known_to_the_next_agent(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/1.0";
+        fixture_crash(f);
+        fixture_tick(f); /* it looks at once */
+        assert_int_equal(f->fake.operation, VENDOR_TENANTS);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "");
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
+static void test_another_tenants_booking_meets_the_lease_of_one_that_is_gone(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        Told told;
+
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/1.0";
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/2.0");
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+}
+
+static void test_a_driver_service_that_cannot_look_proves_nothing(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        Told told;
+
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/1.0";
+        f->fake.driver_state[VENDOR_TENANTS] = DRIVER_FAILED;
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+        assert_int_equal(manager_driver_state(f->manager), DRIVER_OK); /* it says nothing about NVML */
+        f->fake.driver_state[VENDOR_TENANTS] = DRIVER_OK;
+        f->fake.start_error[VENDOR_TENANTS] = -111;
+        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+}
+
+static void test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu(void **state) {
+        for (unsigned steps = 1; steps < 5; steps++) {
+                CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+
+                f->fake.alive = "slurm/1.0";
+                poll_now(f);
+                f->fake.alive = NULL;
+                f->fake.gone = "slurm/1.0";
+                fixture_advance(f, f->config->driver.poll_interval_usec);
+                fixture_tick(f);
+                assert_int_equal(f->fake.operation, VENDOR_TENANTS);
+                for (unsigned i = 1; i < steps && f->fake.out; i++)
+                        fixture_answer(f);
+                if (f->fake.gpus[0].resets == 0)
+                        assert_int_not_equal(fixture_file_state(f, 0), GPU_STATE_CLEAN);
+                fixture_crash(f);
+                if (f->fake.gpus[0].resets == 0)
+                        assert_int_not_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+        }
+}
+
+static void test_one_of_the_tenants_that_share_leaves_without_a_reset(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        RequestOptions first = { .tenant = "slurm/1.0", .shared = true },
+                       second = { .tenant = "slurm/2.0", .shared = true };
+        Told told;
+
+        f->config->handover.shared = SHARED_COUNT;
+        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &first, &told, NULL), 0);
+        fixture_run_until_told(f, &told);
+        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &second, &told, NULL), 0);
+        fixture_run_until_told(f, &told);
+        f->fake.gpus[0].resets = 0;
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        f->fake.alive = "slurm/2.0";
+        f->fake.gone = "slurm/1.0";
+        poll_now(f);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/2.0");
+        assert_int_equal(f->fake.gpus[0].resets, 0);
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/2.0";
+        poll_now(f);
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nobody_is_looked_for_without_leases),
+                cmocka_unit_test(test_each_tenant_is_asked_about_once),
+                cmocka_unit_test(test_a_tenant_that_was_never_seen_keeps_its_lease),
+                cmocka_unit_test(test_a_living_tenant_keeps_its_lease),
+                cmocka_unit_test(test_a_tenant_that_is_gone_loses_its_lease_to_a_reset),
+                cmocka_unit_test(test_that_a_tenant_lived_is_known_to_the_next_agent),
+                cmocka_unit_test(test_another_tenants_booking_meets_the_lease_of_one_that_is_gone),
+                cmocka_unit_test(test_a_driver_service_that_cannot_look_proves_nothing),
+                cmocka_unit_test(test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu),
+                cmocka_unit_test(test_one_of_the_tenants_that_share_leaves_without_a_reset),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
