@@ -13,7 +13,8 @@ static int book(SlurmHook *hook, const Options *options, Failure *failure) {
         Options request = *options;
         int r;
 
-        /* A shard looks like a whole GPU here, so where GPUs are shared any job may have but a part of one. */
+        /* A shard looks like a whole GPU here, so where GPUs are shared any job may have but a part of
+         * one. */
         request.shared = hook->config->handover.shared == SHARED_COUNT;
 
         r = client_open(options, &client, failure);

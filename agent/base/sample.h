@@ -135,7 +135,8 @@ typedef struct GpuReset {
         char detail[256]; /* nvidia-smi's words, for the log */
 } GpuReset;
 
-/* Whether a tenant can be seen on this node: a Slurm job by its steps in slurmd's spool folder and its cgroup, a pod by its
+/* Whether a tenant can be seen on this node: a Slurm job by its steps in slurmd's spool folder and its
+ * cgroup, a pod by its
  * cgroup. No sign alone proves nothing: it counts as gone only where it was seen alive before. */
 typedef enum TenantPresence {
         TENANT_UNKNOWN, /* of a kind that leaves no signs, or they cannot be read */

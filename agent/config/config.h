@@ -85,7 +85,8 @@ typedef struct Config {
         } handover;
         struct {
                 char **units; /* a strv of systemd units that hold GPUs and may be stopped for a reset */
-                char *command; /* "COMMAND stop" and "COMMAND start" for monitoring that is no unit; "" for none */
+                /* "COMMAND stop" and "COMMAND start" for monitoring that is no unit; "" for none */
+                char *command;
         } quiesce;
         struct {
                 int gpu_index; /* GpuIndexRule */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The strict reading of one YAML file: sections of keys with a value or a list each, and nothing else of YAML. */
+/* The strict reading of one YAML file: sections of keys with a value or a list each, and nothing else of
+ * YAML. */
 #pragma once
 
 #include <stddef.h>

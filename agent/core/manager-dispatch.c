@@ -253,7 +253,8 @@ static usec_t manager_vendor_timeout(const Manager *manager, VendorOperation ope
         /* TERM, the grace, KILL, and a search before and after */
         case VENDOR_LEFTOVERS:
                 return usec_add(config->handover.kill_grace_usec, 2 * config->driver.probe_timeout_usec);
-        /* Each check has its own time. This is the end of all of them, which comes only where the driver hangs. */
+        /* Each check has its own time. This is the end of all of them, which comes only where the driver
+         * hangs. */
         case VENDOR_CHECKS:
                 return usec_add(config->driver.probe_timeout_usec,
                                 strv_length(uuids) * CHECKS_OF_A_GPU * config->handover.check_timeout_usec);

@@ -49,7 +49,8 @@ bool check_only_warns(const char *name) {
         return n > strlen(".warn") && streq(name + n - strlen(".warn"), ".warn");
 }
 
-/* Whether the entry of a folder is to be executed. A link that leads nowhere is: its owner meant something. */
+/* Whether the entry of a folder is to be executed. A link that leads nowhere is: its owner meant
+ * something. */
 static bool entry_is_check(int folder_fd, const char *name) {
         struct stat st;
 
@@ -146,7 +147,8 @@ char* last_line(char *output) {
         return line ?: output + strlen(output);
 }
 
-/* What a check has left behind came to us when its parent ended, whatever session or group it is in; it may still be an
+/* What a check has left behind came to us when its parent ended, whatever session or group it is in; it
+ * may still be an
  * NVML client. A process that hangs in the driver stays, and is found as a holder. */
 static void orphans_end(void) {
         usec_t deadline_usec = now_monotonic_usec() + ORPHANS_WAIT_USEC;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs by a table of their fields: how they go into a message and come out of it, and what is checked then. */
+/* Structs by a table of their fields: how they go into a message and come out of it, and what is checked
+ * then. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,13 +47,15 @@ int field_read(sd_bus_message *msg, const Field *field, void *item);
 /* Room for one more item. 0 · -EBADMSG above max · -ENOMEM. */
 int fields_grow(void **items, size_t n, size_t *room, size_t size, size_t max);
 
-/* An array of structs. 0 · -errno of sd-bus; read: -EBADMSG · -ENOMEM, else *ret (to be freed; NULL if *ret_n is 0). */
+/* An array of structs. 0 · -errno of sd-bus; read: -EBADMSG · -ENOMEM, else *ret (to be freed; NULL if
+ * *ret_n is 0). */
 int fields_append(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
                 size_t n_fields, const void *items, size_t size, size_t n);
 int fields_read(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
                 size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n);
 
-/* Makes items of unknown origin fit to be read: strings end and are printable, a bool is 0 or 1. 0 · -EBADMSG
+/* Makes items of unknown origin fit to be read: strings end and are printable, a bool is 0 or 1. 0 ·
+ * -EBADMSG
  * against a field's rule. */
 int fields_clean_one(const Field *fields, size_t n_fields, void *item);
 int fields_clean(const Field *fields, size_t n_fields, void *items, size_t size, size_t n);

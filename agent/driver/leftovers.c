@@ -56,7 +56,8 @@ static int leftover_open(const Task *task, const GpuHolder *holder, int *ret_pid
         if (owner_tenant_parse(tenant_of(task, holder->uuid), &tenant) < 0)
                 return -EPERM;
 
-        /* From here on the pid is that of this very process, as long as it has not ended: what is read after the
+        /* From here on the pid is that of this very process, as long as it has not ended: what is read
+         * after the
          * descriptor was opened, and before it is looked at once more, is about it and nobody else. */
         r = process_open(&id, &pidfd);
         if (r < 0)
@@ -84,7 +85,8 @@ static int leftovers_find(const Task *task, const Answer *found, Leftovers *left
         if (!leftovers->items)
                 return -ENOMEM;
 
-        /* By process: one that holds several GPUs is there several times in a row. The proof for one GPU will do. */
+        /* By process: one that holds several GPUs is there several times in a row. The proof for one GPU
+         * will do. */
         for (size_t i = 0; i < found->n; i++) {
                 const GpuHolder *holder = &found->holders[i];
                 int pidfd = -1;

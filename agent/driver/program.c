@@ -87,7 +87,8 @@ static int poll_timeout_msec(usec_t deadline_usec) {
         return left_usec > 3600 * USEC_PER_SEC ? 3600 * 1000 : (int) (left_usec / USEC_PER_MSEC + 1);
 }
 
-/* Collects output up to its end, or to that of the process and what is there then, dropping what is too much: what the
+/* Collects output up to its end, or to that of the process and what is there then, dropping what is too
+ * much: what the
  * process has started may keep the pipe open for as long as it likes. 0 · -ETIMEDOUT · -errno. */
 static int read_output(int fd, int pidfd, usec_t deadline_usec, char **ret) {
         CLEANUP(free_ptr) char *output = NULL;
@@ -133,7 +134,8 @@ static int read_output(int fd, int pidfd, usec_t deadline_usec, char **ret) {
         return 0;
 }
 
-/* Waits for a process, by its pidfd or, where it is -1, without asking how long. What it leaves in its group is killed
+/* Waits for a process, by its pidfd or, where it is -1, without asking how long. What it leaves in its
+ * group is killed
  * while its pid is still its own. 0 · -ETIMEDOUT: it is not gone · -errno. */
 static int process_wait(pid_t pid, int pidfd, bool alone, usec_t deadline_usec, int *ret_status) {
         struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };

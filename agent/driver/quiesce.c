@@ -11,7 +11,8 @@
 #include "agent/driver/units.h"
 #include "agent/driver/vendor.h"
 
-/* A start is systemd's business once it has the job: it may wait for something that is ordered after us. What
+/* A start is systemd's business once it has the job: it may wait for something that is ordered after us.
+ * What
  * fails at once is worth telling. */
 #define START_WAIT_USEC (5 * USEC_PER_SEC)
 
@@ -68,7 +69,8 @@ static int command_run(const Task *task, const char *command, const char *word, 
         return 0;
 }
 
-/* The configured units that run, which are added to the list. 0 · -errno, and the answer says what is wrong. */
+/* The configured units that run, which are added to the list. 0 · -errno, and the answer says what is
+ * wrong. */
 static int units_find(const Task *task, sd_bus *bus, Quiesced *quiesced, char ***ret, Answer *answer) {
         CLEANUP(strv_free_ptr) char **found = NULL;
 

@@ -8,7 +8,8 @@
 /* {} is an empty one. Both are strvs. */
 typedef struct Quiesced {
         char **units;
-        char **commands; /* as quiesce.command has them: one that is configured no longer has its due all the same */
+        /* As quiesce.command has them: one that is configured no longer has its due all the same. */
+        char **commands;
 } Quiesced;
 
 /* 0 · -ENOENT nothing is stopped · -EBADMSG the file was not written by us · -errno. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sees to it that monitoring runs again which was stopped by somebody who then died, or could not start it. */
+/* Sees to it that monitoring runs again which was stopped by somebody who then died, or could not start
+ * it. */
 #pragma once
 
 #include <systemd/sd-event.h>

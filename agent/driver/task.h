@@ -28,7 +28,8 @@ typedef struct Task {
         const char *record;    /* the file that names running processes, see record.h */
         const char *quiesced;  /* the file that names what was stopped, see quiesced.h */
         char **uuids;          /* valid, none twice; NULL or empty: all GPUs */
-        char **tenants; /* valid; LEFTOVERS, CHECKS: one of each UUID, "" for none; TENANTS: whom to look for */
+        /* Valid; LEFTOVERS, CHECKS: one of each UUID, "" for none; TENANTS: whom to look for. */
+        char **tenants;
         usec_t deadline_usec; /* the worker is killed then */
 } Task;
 
@@ -45,7 +46,8 @@ typedef enum AnswerError {
 typedef struct Answer {
         TaskKind kind;
         AnswerError error;
-        char message[FAILURE_SIZE]; /* one line for people: an error; QUIESCE, RESUME: what would not stop or start */
+        /* One line for people: an error; QUIESCE, RESUME: what would not stop or start. */
+        char message[FAILURE_SIZE];
         char warning[512]; /* for the log: what did not keep the task from being done; "" for none */
         char driver_version[DRIVER_VERSION_SIZE];
         bool complete; /* of a probe: these are all the GPUs of the tray */

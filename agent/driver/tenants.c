@@ -233,7 +233,8 @@ static int search_spools(Search *search, const char *pattern) {
         return all;
 }
 
-/* Where slurmd says that its spool folder is, else where it is by default. Without any, nothing is known about jobs. */
+/* Where slurmd says that its spool folder is, else where it is by default. Without any, nothing is known
+ * about jobs. */
 static void search_slurm(Search *search) {
         bool any = false, all = true, said = false;
 

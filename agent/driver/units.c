@@ -106,7 +106,8 @@ static int on_job_removed(sd_bus_message *msg, void *userdata, sd_bus_error *err
         return 0;
 }
 
-/* A start never replaces a job that is there: whoever shuts the machine down, or stops the unit by hand, is right. */
+/* A start never replaces a job that is there: whoever shuts the machine down, or stops the unit by hand,
+ * is right. */
 static int job_begin(sd_bus *bus, UnitVerb verb, UnitJob *job) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;

@@ -26,7 +26,8 @@ typedef struct WorkerRequest {
         void *userdata;
 } WorkerRequest;
 
-/* `runtime_directory` holds the record, and the list of what was stopped; processes of an earlier run that are named there are waited for.
+/* `runtime_directory` holds the record, and the list of what was stopped; processes of an earlier run that
+ * are named there are waited for.
  * 0 · -errno. */
 int worker_new(sd_event *event, Settings *settings, const char *runtime_directory, Worker **ret);
 Worker* worker_free(Worker *worker);

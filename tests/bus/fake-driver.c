@@ -7,14 +7,16 @@
  *   next N                 the clique they have after a reset
  *   delay MSEC             how long a reset takes (0)
  *   mode MODE              ok, missing, failed, unresponsive (errors of the protocol), stranger (an error of
- *                          nobody's), nonsense (a reply of another shape), hang (no reply), die (exit in the middle)
+ *                          nobody's), nonsense (a reply of another shape), hang (no reply), die (exit in
+ * the middle)
  *   busy INDEX             a reset of this GPU is refused as in use
  *   broken INDEX           a reset of this GPU fails
  *   holder INDEX COMMAND
  *   leftover INDEX COMMAND a holder that is proven to be an ended tenant's
  *   raw INDEX              this GPU's name has an escape character in it
  *   mig INDEX              this GPU is in MIG mode
- *   check INDEX DETAIL     this GPU fails the site's checks; an INDEX of no GPU: there are checks, and all pass
+ *   check INDEX DETAIL     this GPU fails the site's checks; an INDEX of no GPU: there are checks, and all
+ * pass
  *   quiesce TEXT           the monitoring does not stop, for this reason
  *   presence N             of every tenant (TENANT_UNKNOWN)
  *

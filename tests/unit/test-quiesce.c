@@ -154,7 +154,7 @@ static void test_an_agent_that_dies_has_monitoring_started_by_the_next(void **st
 }
 
 /* Release of a GPU with everything in the way: a leftover, monitoring, and checks behind the reset. */
-static void test_an_agent_that_dies_at_any_step_of_the_whole_handover_knows_no_clean_gpu(void **state) {
+static void test_an_agent_that_dies_in_a_whole_handover_knows_no_clean_gpu(void **state) {
         unsigned steps = 0;
         bool done = false;
 
@@ -215,8 +215,7 @@ int main(void) {
                 cmocka_unit_test(test_what_would_not_start_is_tried_again),
                 cmocka_unit_test(test_a_stop_waits_until_monitoring_runs_again),
                 cmocka_unit_test(test_an_agent_that_dies_has_monitoring_started_by_the_next),
-                cmocka_unit_test(
-                                test_an_agent_that_dies_at_any_step_of_the_whole_handover_knows_no_clean_gpu),
+                cmocka_unit_test(test_an_agent_that_dies_in_a_whole_handover_knows_no_clean_gpu),
                 cmocka_unit_test(test_what_cannot_be_noted_is_not_stopped),
         };
 
