@@ -6,9 +6,9 @@
 image_suite=trixie
 image_packages=(
         systemd-sysv dbus libpam-systemd openssh-server iproute2 procps
-        slurmctld slurmdbd slurmd slurm-client munge mariadb-server
+        slurmctld slurmdbd slurmd slurm-client slurm-wlm-nvml-plugin munge mariadb-server
         libyaml-0-2 libcap2 libsmartcols1 libjson-c5
-        python3-minimal bash-completion
+        python3-minimal bash-completion systemd-journal-remote
 )
 
 # A base is named by what it was made from, so that a changed recipe makes a new one.
@@ -41,7 +41,7 @@ image_build() {
         printf -v include '%s,' "${image_packages[@]}"
         say "Building the base image ($image_suite; this is kept for the next time)"
         rm -rf --one-file-system "$lab_cache"/base-*
-        if ! mmdebstrap --variant=minbase --include="${include%,}" \
+        if ! mmdebstrap --variant=minbase --components=main,contrib --include="${include%,}" \
                 --aptopt='APT::Install-Recommends "false"' \
                 --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
                 --customize-hook="$lab_dir/lib/setup-image \"\$1\"" \
