@@ -38,6 +38,7 @@ absent() {
 }
 
 show_table() {
+        [[ ${table[*]} =~ \|\ (yes|NO)\  ]] || return 0
         printf '# | %-18s | %-10s | %-5s | %s\n' client version right "what it shows as the tray has it"
         printf '# | %s\n' "${table[@]}"
 }
