@@ -104,6 +104,12 @@ like "and the process with its memory" "$(nvidia-smi --query-compute-apps=pid,us
         "^$tenant, 7850 MiB$"
 like "for everybody" "$(nobody "$(command -v nvidia-smi)" --query-compute-apps=pid --format=csv,noheader)" "^$tenant$"
 eventually 6 "power follows" at_least 1 power.draw 600
+nvml=$GPUAGENT_BUILD/tests/abi/nvml-client
+link_kib() { "$nvml" field "$1" 138 "${2:-4294967295}" | cut -d' ' -f3; }
+links_move() { [ "$(link_kib 1)" -gt "$sum" ] && [ "$(link_kib 1 17)" -gt "$one" ]; }
+sum=$(link_kib 1) one=$(link_kib 1 17)
+eventually 2 "bytes go over its NVLinks" links_move
+is "and over nobody else's" "$(link_kib 2)" 0
 eventually 10 "temperature with a lag" at_least 1 temperature.gpu 36
 kill $tenant
 wait $tenant 2>/dev/null
@@ -174,7 +180,6 @@ wait $hung 2>/dev/null
 exits 0 "and ends" nvidia-smi -L
 
 # --- the same and more as NVML has it
-nvml=$GPUAGENT_BUILD/tests/abi/nvml-client
 gpuagent-emulate heal
 is "the recovery action is none" "$("$nvml" field 1 230)" "0 0 0"
 gpuagent-emulate recovery 1 9
@@ -206,6 +211,7 @@ is "no event is a timeout" "$("$nvml" event 0 50 | tail -n 1)" "10 424242 0"
 
 # --- nodes of the vendor's major, which nobody can open
 rm -f "$GPUAGENT_EMULATION_DEVICES/nvidia1"
+is "CUDA sees the GPUs that have a node" "$("$cuda" count)" 3
 if mknod -m 666 "$GPUAGENT_EMULATION_DEVICES/nvidia1" c 195 1 2>/dev/null; then
         gpuagent-emulate boot
         is "boot leaves a node alone that is there" "$(stat -c %t "$GPUAGENT_EMULATION_DEVICES/nvidia1")" c3

@@ -61,6 +61,9 @@ gpuagent-emulate boot --config /run/tray/h100.yaml
 sleep 1.1
 is "HGX H100: eight GPUs in no cluster" "$(csv fabric.state,fabric.cliqueId,fabric.clusterUuid,fabric.health.summary csv,noheader 7)" \
         "Completed, 0, 00000000-0000-0000-0000-000000000000, N/A"
+printf 'preset: b200\ndevices: %s\n' "$GPUAGENT_EMULATION_DEVICES" >/run/tray/b200.yaml
+gpuagent-emulate boot --config /run/tray/b200.yaml
+is "HGX B200: eight GPUs, too" "$(nvidia-smi -L | grep -c "NVIDIA B200")" 8
 printf 'gpus: 1\nunknown: 1\n' >/run/tray/bad.yaml
 exits 1 "an unknown key is refused with its line" gpuagent-emulate boot --config /run/tray/bad.yaml
 like "so" "$output" "bad.yaml:2: unknown key"
