@@ -37,6 +37,7 @@
 #define RESTART_USEC     (100 * USEC_PER_MSEC)
 #define FIRST_PASSED_FD  3
 #define NOTIFICATION_MAX 4096
+#define EXIT_EXEC        203 /* as systemd has it; there is no use in another start */
 
 typedef struct Service {
         const char *name;
@@ -153,7 +154,8 @@ static void run_program(const Service *service) {
                 become_user(service->user);
 
         (void) execv(service->argv[0], service->argv);
-        die("Cannot execute %s", service->argv[0]);
+        (void) fprintf(stderr, "supervise: Cannot execute %s: %m\n", service->argv[0]);
+        _exit(EXIT_EXEC);
 }
 
 static void service_start(Service *service) {
@@ -214,6 +216,8 @@ static bool on_death(Service *service) {
 
         if (service->stopping || (status == 0 && service->listen_fd < 0))
                 exit(0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_EXEC)
+                exit(1);
         (void) usleep(RESTART_USEC);
         return service->listen_fd < 0;
 }

@@ -22,6 +22,11 @@ exits 0 "the bus, the programs and the driver are there" "$tray" --gpus 3 -- sh 
         gpuagentctl verify >/dev/null && echo clean'
 is "with as many GPUs as asked for, reset at boot" "$(tr '\n' ' ' <<<"$output")" '3 3 3 o " clean '
 
+closed=$(mktemp -d) # as a home is, with a mode of 0700
+mkdir "$closed/build"
+exits 0 "it may be built where nobody else may look" timeout 30 unshare --mount sh -c \
+        "mount --bind '${GPUAGENT_BUILD:-$here/../../build}' '$closed/build' && '$tray' --build '$closed/build' -- gpuagentctl verify"
+rmdir "$closed/build" "$closed"
 
 for i in 1 2 3; do "$tray" --gpus "$i" -- sh -c 'sleep 0.3; gpuagentctl list --no-legend | wc -l' >"/tmp/tray-$$-$i" & done
 wait
