@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/core/recovery.h"
 
@@ -45,42 +46,40 @@ static void verify_clique(const Gpu *gpu, char *text, size_t size, size_t *used)
                                 expected);
 }
 
-static size_t add_sample_reasons(
-                const Gpu *gpu, const Config *config, char *text, size_t size, size_t used) {
+int verify_sample(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
         const GpuSample *sample = &gpu->sample;
         uint32_t links = config->handover.expected_nvlinks;
+        size_t used = 0;
 
         if (sample->lost || sample->error[0])
-                add_reason(text, size, &used, "does not answer: %s",
+                add_reason(ret_why, size, &used, "does not answer: %s",
                                 sample->error[0] ? sample->error : "GPU is lost");
         else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
                 char action[160];
 
                 recovery_explain(sample->recovery_action, action, sizeof action);
-                add_reason(text, size, &used, "%s", action);
+                add_reason(ret_why, size, &used, "%s", action);
         } else if (sample->reset_required) /* the only sign of a driver that knows no recovery action */
-                add_reason(text, size, &used, "needs another reset");
+                add_reason(ret_why, size, &used, "needs another reset");
         else {
-                verify_clique(gpu, text, size, &used);
+                verify_clique(gpu, ret_why, size, &used);
                 if (links > 0 && sample->n_links_active != links)
-                        add_reason(text, size, &used, "has %u of the expected %u NVLinks",
+                        add_reason(ret_why, size, &used, "has %u of the expected %u NVLinks",
                                         sample->n_links_active, links);
         }
-        return used;
-}
-
-int verify_sample(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
-        return add_sample_reasons(gpu, config, ret_why, size, 0) > 0;
+        return used > 0;
 }
 
 int verify_gpu(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
         GpuState state = gpu_state(gpu);
+        char why[GPU_REASON_SIZE];
         size_t used = 0;
 
         if (state != GPU_STATE_CLEAN)
                 add_reason(ret_why, size, &used, "is %s%s%s", gpu_state_to_string(state),
                                 gpu->reason[0] ? ": " : "", gpu->reason);
-        if (gpu->probed && state != GPU_STATE_LOST)
-                used = add_sample_reasons(gpu, config, ret_why, size, used);
+        if (gpu->probed && state != GPU_STATE_LOST && verify_sample(gpu, config, why, sizeof why) > 0 &&
+                        !(used > 0 && strstr(gpu->reason, why))) /* said already */
+                add_reason(ret_why, size, &used, "%s", why);
         return used > 0;
 }

@@ -84,6 +84,15 @@ static void test_an_error_speaks_against_it(void **state) {
         unclean(f, "does not answer: Unknown Error");
 }
 
+static void test_what_took_the_clean_mark_is_told_once(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        GpuSample sample = clean(f)->sample;
+
+        sample.recovery_action = RECOVERY_GPU_RESET;
+        assert_int_equal(gpu_set_sample(fixture_gpu(f, 0), &sample, 1), 1);
+        unclean(f, "is dirty: needs the recovery action gpu-reset");
+}
+
 static void test_a_lost_gpu_is_told_once(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
 
@@ -177,6 +186,7 @@ int main(void) {
                 cmocka_unit_test(test_a_recovery_action_speaks_against_it),
                 cmocka_unit_test(test_a_driver_that_knows_no_recovery_action_does_not),
                 cmocka_unit_test(test_an_error_speaks_against_it),
+                cmocka_unit_test(test_what_took_the_clean_mark_is_told_once),
                 cmocka_unit_test(test_a_lost_gpu_is_told_once),
                 cmocka_unit_test(test_a_clique_that_is_not_the_expected_one_speaks_against_it),
                 cmocka_unit_test(test_a_fabric_that_failed_gives_no_clique),
