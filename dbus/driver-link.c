@@ -37,6 +37,7 @@ struct DriverLink {
 
 static void finish_probe(DriverLink *link, sd_bus_message *msg);
 static void finish_resets(DriverLink *link, sd_bus_message *msg);
+static void finish_checks(DriverLink *link, sd_bus_message *msg);
 static void finish_holders(DriverLink *link, sd_bus_message *msg);
 static void finish_failure(DriverLink *link, sd_bus_message *msg);
 static void finish_tenants(DriverLink *link, sd_bus_message *msg);
@@ -52,7 +53,7 @@ static const struct {
         [VENDOR_LEFTOVERS] = { "Leftovers", "ending an old tenant's processes", finish_holders },
         [VENDOR_QUIESCE] = { "Quiesce", "stopping the monitoring", finish_failure },
         [VENDOR_RESUME] = { "Resume", "starting the monitoring again", finish_failure },
-        [VENDOR_CHECKS] = { "Checks", "the site's checks", finish_resets },
+        [VENDOR_CHECKS] = { "Checks", "the site's checks", finish_checks },
         [VENDOR_TENANTS] = { "Tenants", "a look for tenants", finish_tenants },
 };
 
@@ -117,6 +118,23 @@ static void finish_probe(DriverLink *link, sd_bus_message *msg) {
 }
 
 static void finish_resets(DriverLink *link, sd_bus_message *msg) {
+        CLEANUP(free_ptr) GpuReset *resets = NULL;
+        CLEANUP(free_ptr) GpuSample *samples = NULL;
+        VendorReply reply = { .driver_state = DRIVER_OK };
+
+        /* A driver service that is older than we are, which an upgrade lets end its reset, has no looks. */
+        if (protocol_read_resets(msg, &resets, &reply.n_resets) < 0 ||
+                        (sd_bus_message_at_end(msg, true) == 0 &&
+                                        protocol_read_samples(msg, &samples, &reply.n_samples) < 0)) {
+                finish_with_nonsense(link);
+                return;
+        }
+        reply.resets = resets;
+        reply.samples = samples;
+        finish(link, &reply);
+}
+
+static void finish_checks(DriverLink *link, sd_bus_message *msg) {
         CLEANUP(free_ptr) GpuReset *resets = NULL;
         VendorReply reply = { .driver_state = DRIVER_OK };
 

@@ -311,8 +311,10 @@ static void handover_settle(Handover *handover, usec_t now_usec) {
 }
 
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                usec_t now_usec) {
-        handover->out = false;
+                bool looked, usec_t now_usec) {
+        bool disturbed = handover->disturbed;
+
+        handover->out = handover->disturbed = false;
         if (driver != DRIVER_OK) {
                 handover_end_without_driver(handover, driver, error, now_usec);
                 return;
@@ -323,6 +325,8 @@ void handover_take_reset(Handover *handover, DriverState driver, const char *err
                 handover->checked = handover->held = false;
                 handover->xid = 0;
                 handover_settle(handover, now_usec);
+                if (looked && !disturbed)
+                        handover_judge_settle(handover, true, now_usec);
                 return;
         case RESET_IN_USE: handover_enter(handover, HANDOVER_HOLDERS, now_usec); return;
         case RESET_NOT_SUPPORTED:
@@ -444,6 +448,8 @@ void handover_note_holders(Handover *handover) {
 }
 
 void handover_note_xid(Handover *handover, uint32_t xid) {
+        if (handover->out && handover->phase == HANDOVER_RESET)
+                handover->disturbed = true;
         /* What came before the reset was cured by it. */
         if (handover->reset_done_usec > 0)
                 handover->xid = xid;

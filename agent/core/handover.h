@@ -4,7 +4,7 @@
  * want the same one:
  *
  *   probe      a fresh look; a GPU that no reset cures ends here
- *   reset      nvidia-smi --gpu-reset
+ *   reset      nvidia-smi --gpu-reset, which may bring the first look after it
  *   holders    it was refused as in use: who holds the GPU? Told at once
  *   leftovers  those that are proven to be the ended tenant's are ended, once
  *   quiesce    the monitoring that the site has listed is stopped, once; the manager has it started again
@@ -63,9 +63,10 @@ struct Handover {
         bool tenant_ended;       /* what is left of the tenant's processes may be ended */
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
         bool skipped;                            /* left alone on the site's wish, and not clean */
-        bool used;    /* somebody had the GPU while this was on its way: it will not be clean */
-        bool held;    /* a search for somebody else saw a process after the reset */
-        uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
+        bool used;      /* somebody had the GPU while this was on its way: it will not be clean */
+        bool held;      /* a search for somebody else saw a process after the reset */
+        bool disturbed; /* an Xid came while the reset was under way: before its end, or after it? */
+        uint32_t xid;   /* logged after the reset, of those that need another one; 0: none */
         /* all is well after the reset; whether a process holds the GPU is for the search to say */
         bool unsure;
 
@@ -104,11 +105,11 @@ void handover_ask_again(Handover *handover);
 
 /* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK:
  * nothing came, `error` says why. The GPU's sample and holders are up to date already; `listed` is false
- * when a probe did not find the GPU. */
+ * when a probe did not find the GPU. `looked`: the sample was taken after this very reset. */
 void handover_take_probe(
                 Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);
 void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                usec_t now_usec);
+                bool looked, usec_t now_usec);
 void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
 void handover_take_leftovers(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
 void handover_take_quiesce(Handover *handover, DriverState driver, const char *error, const char *failure,

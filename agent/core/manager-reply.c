@@ -99,20 +99,38 @@ static void manager_reply_resume(Manager *manager, const VendorReply *reply) {
         manager->state_stale = true;
 }
 
+/* The look that came with a reset that is done. true: the GPU's sample is that of after the reset. */
+static bool manager_take_look(Manager *manager, const VendorReply *reply, const GpuReset *reset, Gpu *gpu,
+                usec_t realtime_usec) {
+        for (size_t i = 0; i < reply->n_samples && reset->verdict == RESET_DONE; i++) {
+                if (!streq(reply->samples[i].uuid, gpu->sample.uuid))
+                        continue;
+                if (gpu_set_sample(gpu, reply->samples + i, realtime_usec) > 0)
+                        manager->state_stale = true;
+                return true;
+        }
+        return false;
+}
+
 static void manager_reply_reset(Manager *manager, const VendorReply *reply, Now now) {
         for (size_t i = 0; i < reply->n_resets && reply->driver_state == DRIVER_OK; i++) {
                 Gpu *gpu = inventory_by_uuid(&manager->inventory, reply->resets[i].uuid);
 
-                if (gpu && gpu->handover && gpu->handover->out)
-                        handover_take_reset(
-                                        gpu->handover, DRIVER_OK, "", reply->resets + i, now.monotonic_usec);
+                bool looked;
+
+                if (!gpu || !gpu->handover || !gpu->handover->out)
+                        continue;
+                looked = manager_take_look(manager, reply, reply->resets + i, gpu, now.realtime_usec);
+                handover_take_reset(
+                                gpu->handover, DRIVER_OK, "", reply->resets + i, looked, now.monotonic_usec);
         }
+        inventory_sort(&manager->inventory); /* a look may bring another index */
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
 
                 if (gpu->handover && gpu->handover->out) /* not a word about this one */
                         handover_take_reset(gpu->handover, reply->driver_state, reply->driver_error, NULL,
-                                        now.monotonic_usec);
+                                        false, now.monotonic_usec);
         }
 }
 

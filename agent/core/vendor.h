@@ -38,6 +38,7 @@ typedef struct VendorReply {
         /* QUIESCE, RESUME: one line that names what would not stop or start; "" for success */
         const char *failure;
         bool complete; /* a probe of all GPUs: one that is missing here is gone */
+        /* PROBE; RESET: of GPUs that were reset, how each looked after it, as far as somebody looked */
         const GpuSample *samples;
         size_t n_samples;
         /* RESET; CHECKS, where RESET_DONE is passed and RESET_FAILED has the reason in detail */

@@ -14,6 +14,7 @@ typedef struct AnswerHeader {
         uint32_t error;
         uint32_t n;
         uint32_t n_asked;
+        uint32_t n_looks;
         uint32_t complete;
         char message[FAILURE_SIZE];
         char warning[512];
@@ -52,8 +53,10 @@ bool task_kind_needs_driver(TaskKind kind) {
 
 void answer_done(Answer *answer) {
         free(answer->items);
+        free(answer->looks);
         answer->items = NULL;
-        answer->n = answer->n_asked = 0;
+        answer->looks = NULL;
+        answer->n = answer->n_asked = answer->n_looks = 0;
 }
 
 void answer_fail(Answer *answer, AnswerError error, const char *format, ...) {
@@ -85,7 +88,9 @@ void answer_warn(Answer *answer, const char *format, ...) {
 }
 
 size_t answer_size_max(TaskKind kind) {
-        return sizeof(AnswerHeader) + kinds[kind].max * kinds[kind].size;
+        size_t looks = kind == TASK_RESET ? kinds[kind].max * sizeof(GpuSample) : 0;
+
+        return sizeof(AnswerHeader) + kinds[kind].max * kinds[kind].size + looks;
 }
 
 int answer_write(const Answer *answer, int fd) {
@@ -94,6 +99,7 @@ int answer_write(const Answer *answer, int fd) {
                 .error = (uint32_t) answer->error,
                 .n = (uint32_t) answer->n,
                 .n_asked = (uint32_t) answer->n_asked,
+                .n_looks = (uint32_t) answer->n_looks,
                 .complete = answer->complete,
         };
         int r;
@@ -105,7 +111,8 @@ int answer_write(const Answer *answer, int fd) {
         r = fd_write_all(fd, &header, sizeof header);
         if (r < 0)
                 return r;
-        return fd_write_all(fd, answer->items, answer->n * kinds[answer->kind].size);
+        r = fd_write_all(fd, answer->items, answer->n * kinds[answer->kind].size);
+        return r < 0 ? r : fd_write_all(fd, answer->looks, answer->n_looks * sizeof *answer->looks);
 }
 
 static void text_clean(char *s, size_t size) {
@@ -131,6 +138,41 @@ static int items_clean(Answer *answer) {
         return -EBADMSG;
 }
 
+static bool header_is_valid(const AnswerHeader *header, TaskKind kind, size_t size) {
+        return header->kind == (uint32_t) kind && header->error < _ANSWER_ERROR_MAX &&
+                        header->n <= kinds[kind].max && header->n_asked <= header->n &&
+                        (header->error == ANSWER_OK || header->n == 0) &&
+                        header->n_looks <= (kind == TASK_RESET ? header->n : 0) &&
+                        size ==
+                        sizeof *header + header->n * kinds[kind].size + header->n_looks * sizeof(GpuSample);
+}
+
+/* Takes a copy of n of them, NULL for none. 0 · -ENOMEM. */
+static int items_copy(const char **data, size_t n, size_t size, void **ret) {
+        if (n == 0)
+                return 0;
+        *ret = malloc(n * size);
+        if (!*ret)
+                return -ENOMEM;
+        memcpy(*ret, *data, n * size);
+        *data += n * size;
+        return 0;
+}
+
+/* 0 · -EBADMSG · -ENOMEM. */
+static int items_take(Answer *answer, const char *data) {
+        void *looks = NULL;
+        int r;
+
+        r = items_copy(&data, answer->n, kinds[answer->kind].size, &answer->items);
+        if (r >= 0 && answer->n > 0)
+                r = items_clean(answer);
+        if (r >= 0)
+                r = items_copy(&data, answer->n_looks, sizeof *answer->looks, &looks);
+        answer->looks = looks;
+        return r < 0 ? r : protocol_clean_samples(answer->looks, answer->n_looks);
+}
+
 int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
         Answer answer = { .kind = kind };
         AnswerHeader header;
@@ -139,10 +181,7 @@ int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
         if (size < sizeof header)
                 return -EBADMSG;
         memcpy(&header, data, sizeof header);
-        if (header.kind != (uint32_t) kind || header.error >= _ANSWER_ERROR_MAX ||
-                        header.n > kinds[kind].max || header.n_asked > header.n ||
-                        (header.error != ANSWER_OK && header.n > 0) ||
-                        size != sizeof header + header.n * kinds[kind].size)
+        if (!header_is_valid(&header, kind, size))
                 return -EBADMSG;
 
         text_clean(header.message, sizeof header.message);
@@ -152,20 +191,15 @@ int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
         answer.complete = header.complete != 0;
         answer.n = header.n;
         answer.n_asked = header.n_asked;
+        answer.n_looks = header.n_looks;
         memcpy(answer.message, header.message, sizeof answer.message);
         memcpy(answer.warning, header.warning, sizeof answer.warning);
         memcpy(answer.driver_version, header.driver_version, sizeof answer.driver_version);
 
-        if (answer.n > 0) {
-                answer.items = malloc(answer.n * kinds[kind].size);
-                if (!answer.items)
-                        return -ENOMEM;
-                memcpy(answer.items, (const char *) data + sizeof header, answer.n * kinds[kind].size);
-                r = items_clean(&answer);
-                if (r < 0) {
-                        answer_done(&answer);
-                        return r;
-                }
+        r = items_take(&answer, (const char *) data + sizeof header);
+        if (r < 0) {
+                answer_done(&answer);
+                return r;
         }
 
         *ret = answer;

@@ -24,10 +24,7 @@ static void sample_from_entry(GpuSample *sample, const GpuEntry *entry) {
         sample->minor = entry->minor;
 }
 
-/* Reads a GPU that is where the table has it. 0, or an error that is in the sample · -ESTALE another GPU is
- * there now, or none. */
-static int probe_known(Probe *probe, const GpuEntry *entry, GpuSample *sample) {
-        const Nvml *nvml = probe->nvml;
+int probe_gpu(const Nvml *nvml, const GpuEntry *entry, GpuSample *sample) {
         NvmlDevice device = NULL;
         NvmlReturn result;
 
@@ -65,7 +62,7 @@ static int probe_asked(Probe *probe) {
 
                 if (!entry)
                         return -ESTALE;
-                r = probe_known(probe, entry, &probe->samples[i]);
+                r = probe_gpu(probe->nvml, entry, &probe->samples[i]);
                 if (r < 0)
                         return r;
         }
@@ -224,10 +221,17 @@ static int probe_read(Probe *probe, Answer *answer) {
         return r < 0 ? r : probe_sort(probe, answer);
 }
 
+void probe_complete(const Task *task, Answer *answer) {
+        bool checks = checks_exist(task->config->handover.checks_directory);
+
+        for (size_t i = 0; i < answer->n; i++)
+                answer->samples[i].checks = checks;
+        fabric_query_run(task, answer);
+}
+
 void probe_run(const Task *task, Answer *answer) {
         CLEANUP(nvml_free_ptr) Nvml *nvml = NULL;
         Probe probe = { .task = task };
-        bool checks = checks_exist(task->config->handover.checks_directory);
         char version[NVML_VERSION_SIZE + 1] = "";
         int r;
 
@@ -249,7 +253,5 @@ void probe_run(const Task *task, Answer *answer) {
 
         answer->samples = probe.samples;
         answer->n = probe.n;
-        for (size_t i = 0; i < probe.n; i++)
-                probe.samples[i].checks = checks;
-        fabric_query_run(task, answer);
+        probe_complete(task, answer);
 }

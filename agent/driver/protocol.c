@@ -250,16 +250,21 @@ int protocol_append_request_timeout(sd_bus_message *msg, usec_t timeout_usec) {
         return sd_bus_message_append_basic(msg, 't', &timeout_usec);
 }
 
+int protocol_append_samples(sd_bus_message *msg, const GpuSample *samples, size_t n) {
+        int r;
+
+        r = sd_bus_message_open_container(msg, 'a', "a{sv}");
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sample_append(msg, &samples[i]);
+        return r < 0 ? r : sd_bus_message_close_container(msg);
+}
+
 int protocol_append_probe(
                 sd_bus_message *msg, const char *driver_version, const GpuSample *samples, size_t n) {
         int r;
 
         r = sd_bus_message_append(msg, "s", driver_version);
-        if (r >= 0)
-                r = sd_bus_message_open_container(msg, 'a', "a{sv}");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = sample_append(msg, &samples[i]);
-        return r < 0 ? r : sd_bus_message_close_container(msg);
+        return r < 0 ? r : protocol_append_samples(msg, samples, n);
 }
 
 int protocol_append_resets(sd_bus_message *msg, const GpuReset *resets, size_t n) {
@@ -281,18 +286,11 @@ int protocol_append_failure(sd_bus_message *msg, const char *failure) {
         return sd_bus_message_append_basic(msg, 's', failure);
 }
 
-int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE],
-                GpuSample **ret, size_t *ret_n) {
+int protocol_read_samples(sd_bus_message *msg, GpuSample **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *samples = NULL;
         size_t n = 0, room = 0;
-        const char *version;
         int r;
 
-        r = sd_bus_message_read_basic(msg, 's', &version);
-        if (r <= 0)
-                return field_error(r);
-        if (strlen(version) >= DRIVER_VERSION_SIZE || !text_is_printable(version))
-                return -EBADMSG;
         r = sd_bus_message_enter_container(msg, 'a', "a{sv}");
         if (r <= 0)
                 return field_error(r);
@@ -311,9 +309,25 @@ int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIV
         if (r < 0)
                 return field_error(r);
 
-        strcpy(ret_driver_version, version);
         *ret = n > 0 ? take_ptr(&samples) : NULL;
         *ret_n = n;
+        return 0;
+}
+
+int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE],
+                GpuSample **ret, size_t *ret_n) {
+        const char *version;
+        int r;
+
+        r = sd_bus_message_read_basic(msg, 's', &version);
+        if (r <= 0)
+                return field_error(r);
+        if (strlen(version) >= DRIVER_VERSION_SIZE || !text_is_printable(version))
+                return -EBADMSG;
+        r = protocol_read_samples(msg, ret, ret_n);
+        if (r < 0)
+                return r;
+        strcpy(ret_driver_version, version);
         return 0;
 }
 

@@ -5,13 +5,14 @@
  * sent.
  *
  *   Probe   as t -> s aa{sv}          driver's version, GPUs; links as a(ubs). No UUIDs: all GPUs
- *   Reset   as t -> a(sus)            UUID, ResetVerdict, detail. No UUIDs: InvalidArgs
+ *   Reset   as t -> a(sus) aa{sv}     UUID, ResetVerdict, detail; then, as in a probe, how those that were
+ *                                     reset look after it: all, some or none. No UUIDs: InvalidArgs
  *   Holders as t -> a(sutussst)       UUID, pid, start time, uid, user, command, where, used bytes. No
  * UUIDs: all
  *   Leftovers a(ss) t -> as Holders   UUIDs and their ended tenants: ends what is proven to be left of these
  *   Quiesce t -> s                    what would not stop, "" for success
  *   Resume t -> s                     what would not start, "" for success
- *   Checks a(ss) t -> as Reset        UUIDs and their tenants; RESET_DONE: passed
+ *   Checks a(ss) t -> a(sus)          as Reset; UUIDs and their tenants; RESET_DONE: passed
  *   Tenants as t -> a(su)             tenants: each with its TenantPresence, in the order that was asked
  *
  * `as` are UUIDs but for Tenants. In `a(ss)` the tenant is "" for none. `t` is the time the caller has, in
@@ -59,6 +60,7 @@ int protocol_append_request_timeout(sd_bus_message *msg, usec_t timeout_usec);
 /* The answers. 0 · -errno of sd-bus. */
 int protocol_append_probe(
                 sd_bus_message *msg, const char *driver_version, const GpuSample *samples, size_t n);
+int protocol_append_samples(sd_bus_message *msg, const GpuSample *samples, size_t n);
 int protocol_append_resets(sd_bus_message *msg, const GpuReset *resets, size_t n);
 int protocol_append_holders(sd_bus_message *msg, const GpuHolder *holders, size_t n);
 int protocol_append_tenants(sd_bus_message *msg, const TenantSign *signs, size_t n);
@@ -71,6 +73,7 @@ int protocol_append_failure(sd_bus_message *msg, const char *failure);
  * -ENOMEM. */
 int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE],
                 GpuSample **ret, size_t *ret_n);
+int protocol_read_samples(sd_bus_message *msg, GpuSample **ret, size_t *ret_n);
 int protocol_read_resets(sd_bus_message *msg, GpuReset **ret, size_t *ret_n);
 int protocol_read_holders(sd_bus_message *msg, GpuHolder **ret, size_t *ret_n);
 int protocol_read_tenants(sd_bus_message *msg, TenantSign **ret, size_t *ret_n);

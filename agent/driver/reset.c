@@ -17,11 +17,14 @@ typedef struct Reset {
         GpuEntry *gpus;
         GpuReset *resets;
         size_t n;
+        GpuSample *looks; /* at those that were reset, after it */
+        size_t n_looks;
 } Reset;
 
 static void reset_done(Reset *reset) {
         free(reset->gpus);
         free(reset->resets);
+        free(reset->looks);
 }
 
 static void reset_set(Reset *reset, size_t i, ResetVerdict verdict, const char *format, ...)
@@ -69,7 +72,8 @@ static int reset_init(Reset *reset, Answer *answer) {
         reset->n = strv_length(uuids);
         reset->gpus = calloc(reset->n + 1, sizeof *reset->gpus);
         reset->resets = calloc(reset->n + 1, sizeof *reset->resets);
-        if (!reset->gpus || !reset->resets)
+        reset->looks = calloc(reset->n + 1, sizeof *reset->looks);
+        if (!reset->gpus || !reset->resets || !reset->looks)
                 return -ENOMEM;
 
         for (size_t i = 0; i < reset->n; i++) {
@@ -161,6 +165,14 @@ static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
                 reset->resets[i].verdict = RESET_DONE;
 }
 
+/* While NVML is open: what a probe would see. One that sees nothing is left to a probe. */
+static void reset_look(Reset *reset, const Nvml *nvml, size_t i) {
+        GpuSample *look = &reset->looks[reset->n_looks];
+
+        if (probe_gpu(nvml, &reset->gpus[i], look) >= 0 && look->error[0] == '\0')
+                reset->n_looks++;
+}
+
 /* What nvidia-smi's end means for each GPU that it was asked to reset. */
 static void reset_judge(Reset *reset, const ProgramResult *result) {
         CLEANUP(nvml_free_ptr) Nvml *nvml = NULL;
@@ -168,7 +180,12 @@ static void reset_judge(Reset *reset, const ProgramResult *result) {
         Answer trouble = { .kind = TASK_RESET };
         int r;
 
-        r = vendor_open(reset->task, &trouble, &nvml);
+        /* All that is left is to look, and a site's program needs no more for that than in a probe. */
+        r = vendor_drop_capabilities(TASK_PROBE);
+        if (r < 0)
+                answer_fail(&trouble, ANSWER_FAILED, "cannot drop capabilities: %s", strerror(-r));
+        else
+                r = vendor_open(reset->task, &trouble, &nvml);
         for (size_t i = 0; i < reset->n; i++) {
                 const GpuEntry *gpu = &reset->gpus[i];
                 GpuReset *one = &reset->resets[i];
@@ -184,6 +201,8 @@ static void reset_judge(Reset *reset, const ProgramResult *result) {
                         reset_set(reset, i, RESET_FAILED, "after the reset: %s", trouble.message);
                 else
                         reset_verify(reset, nvml, i);
+                if (one->verdict == RESET_DONE)
+                        reset_look(reset, nvml, i);
 
                 if (one->detail[0] == '\0' && !clean_exit)
                         reset_set(reset, i, verdict, "nvidia-smi ended with %s %d and no word",
@@ -225,6 +244,19 @@ static int reset_execute(Reset *reset) {
         return 0;
 }
 
+/* The rest of the look, as a probe has it, and in no more time. */
+static void reset_complete_looks(Reset *reset, Answer *answer) {
+        Answer look = { .kind = TASK_PROBE, .samples = reset->looks, .n = reset->n_looks };
+        usec_t deadline_usec =
+                        usec_add(now_monotonic_usec(), reset->task->config->driver.probe_timeout_usec);
+        Task task = *reset->task;
+
+        if (task.deadline_usec > deadline_usec)
+                task.deadline_usec = deadline_usec;
+        probe_complete(&task, &look);
+        memcpy(answer->warning, look.warning, sizeof answer->warning);
+}
+
 void reset_run(const Task *task, Answer *answer) {
         CLEANUP(reset_done) Reset reset = { .task = task };
         int r;
@@ -238,6 +270,9 @@ void reset_run(const Task *task, Answer *answer) {
                 return;
         }
 
+        reset_complete_looks(&reset, answer);
+        answer->looks = take_ptr(&reset.looks);
+        answer->n_looks = reset.n_looks;
         answer->resets = take_ptr(&reset.resets);
         answer->n = answer->n_asked = reset.n;
 }

@@ -79,6 +79,10 @@ static int answer_send(sd_bus_message *call, const Answer *answer) {
                 r = protocol_append_probe(reply, answer->driver_version, answer->samples, answer->n_asked);
                 break;
         case TASK_RESET:
+                r = protocol_append_resets(reply, answer->resets, answer->n);
+                if (r >= 0)
+                        r = protocol_append_samples(reply, answer->looks, answer->n_looks);
+                break;
         case TASK_CHECKS: r = protocol_append_resets(reply, answer->resets, answer->n); break;
         case TASK_HOLDERS:
         case TASK_LEFTOVERS: r = protocol_append_holders(reply, answer->holders, answer->n); break;
@@ -265,7 +269,7 @@ static const sd_bus_vtable service_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("Probe", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
                         SD_BUS_RESULT("s", driver_version, "aa{sv}", gpus), method_probe, 0),
         SD_BUS_METHOD_WITH_ARGS("Reset", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
-                        SD_BUS_RESULT("a(sus)", results), method_reset, 0),
+                        SD_BUS_RESULT("a(sus)", results, "aa{sv}", gpus), method_reset, 0),
         SD_BUS_METHOD_WITH_ARGS("Holders", SD_BUS_ARGS("as", uuids, "t", timeout_usec),
                         SD_BUS_RESULT("a(sutussst)", holders), method_holders, 0),
         SD_BUS_METHOD_WITH_ARGS("Leftovers", SD_BUS_ARGS("a(ss)", gpus, "t", timeout_usec),

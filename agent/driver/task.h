@@ -60,6 +60,8 @@ typedef struct Answer {
                 TenantSign *tenants;
                 void *items;
         };
+        GpuSample *looks; /* RESET: as a probe, after it, of those that were reset; may be fewer. Owned */
+        size_t n_looks;
 } Answer;
 
 /* "probe", "reset", "search for processes" …, for messages. NULL for a value out of range. */

@@ -25,5 +25,13 @@ void quiesce_run(const Task *task, Answer *answer);
 void resume_run(const Task *task, Answer *answer);
 void tenants_run(const Task *task, Answer *answer);
 
+/* Reads a GPU that is where the table has it. 0, or an error that is in the sample · -ESTALE another GPU is
+ * there now, or none. */
+int probe_gpu(const Nvml *nvml, const GpuEntry *entry, GpuSample *sample);
+
+/* Adds what is not NVML's to tell to the samples of a probe: whether there are checks, and the partitions.
+ * NVML is to be closed before, since a site's program runs for it. */
+void probe_complete(const Task *task, Answer *answer);
+
 /* Opens NVML for a task. 0 · -errno, and the answer says what is wrong. */
 int vendor_open(const Task *task, Answer *answer, Nvml **ret);

@@ -239,6 +239,7 @@ static void worker_settle(Worker *worker) {
 static void table_learn(Worker *worker, const Answer *answer) {
         int r;
 
+        table_update(&worker->table, answer->looks, answer->n_looks);
         if (answer->kind != TASK_PROBE || answer->error != ANSWER_OK)
                 return;
         if (!answer->complete) {

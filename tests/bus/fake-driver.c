@@ -180,10 +180,13 @@ static int answer_probe(sd_bus_message *msg, const unsigned *gpus, size_t n) {
 static int answer_reset(sd_bus_message *msg, const unsigned *gpus, size_t n) {
         CLEANUP(message_unref_ptr) sd_bus_message *reply = NULL;
         CLEANUP(free_ptr) GpuReset *resets = NULL;
+        CLEANUP(free_ptr) GpuSample *looks = NULL;
+        size_t n_looks = 0;
         int r;
 
         resets = calloc(n + 1, sizeof *resets);
-        if (!resets)
+        looks = calloc(n + 1, sizeof *looks);
+        if (!resets || !looks)
                 return -ENOMEM;
         (void) usleep(script.delay_msec * 1000);
         for (size_t i = 0; i < n; i++) {
@@ -192,13 +195,17 @@ static int answer_reset(sd_bus_message *msg, const unsigned *gpus, size_t n) {
                                 ? RESET_IN_USE
                                 : script.broken[gpus[i]] ? RESET_FAILED
                                                          : RESET_DONE;
-                if (resets[i].verdict == RESET_DONE)
+                if (resets[i].verdict == RESET_DONE) {
                         own_cliques[gpus[i]] = script.next_clique;
+                        sample_fill(gpus[i], &looks[n_looks++]);
+                }
                 note("reset", resets[i].uuid);
         }
         r = sd_bus_message_new_method_return(msg, &reply);
         if (r >= 0)
                 r = protocol_append_resets(reply, resets, n);
+        if (r >= 0)
+                r = protocol_append_samples(reply, looks, n_looks);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -398,7 +405,7 @@ static int on_method(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
 
 static const sd_bus_vtable driver_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Probe", "ast", "saa{sv}", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Reset", "ast", "a(sus)", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Reset", "ast", "a(sus)aa{sv}", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Holders", "ast", "a(sutussst)", on_method, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Leftovers", "a(ss)t", "a(sutussst)", on_pairs, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Checks", "a(ss)t", "a(sus)", on_pairs, SD_BUS_VTABLE_UNPRIVILEGED),

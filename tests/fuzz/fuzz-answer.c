@@ -17,17 +17,20 @@ static void check_text(const char *s, size_t size) {
         assert(n < size);
 }
 
+static void check_sample(const GpuSample *sample) {
+        check_text(sample->name, sizeof sample->name);
+        check_text(sample->error, sizeof sample->error);
+        check_text(sample->partition_name, sizeof sample->partition_name);
+        assert(sample->n_links <= GPU_LINKS_MAX);
+        assert(sample->n_links_active <= sample->n_links);
+}
+
 static void check_items(const Answer *answer) {
+        for (size_t i = 0; i < answer->n_looks; i++)
+                check_sample(&answer->looks[i]);
         for (size_t i = 0; i < answer->n; i++)
                 switch (answer->kind) {
-                case TASK_PROBE:
-                        check_text(answer->samples[i].name, sizeof answer->samples[i].name);
-                        check_text(answer->samples[i].error, sizeof answer->samples[i].error);
-                        check_text(answer->samples[i].partition_name,
-                                        sizeof answer->samples[i].partition_name);
-                        assert(answer->samples[i].n_links <= GPU_LINKS_MAX);
-                        assert(answer->samples[i].n_links_active <= answer->samples[i].n_links);
-                        break;
+                case TASK_PROBE: check_sample(&answer->samples[i]); break;
                 case TASK_RESET:
                 case TASK_CHECKS:
                         check_text(answer->resets[i].detail, sizeof answer->resets[i].detail);

@@ -22,16 +22,9 @@
 DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)
 DEFINE_CLEANUP(sd_bus_message, message_unref_ptr, sd_bus_message_unref)
 
-static int print_probe(sd_bus_message *reply) {
-        CLEANUP(free_ptr) GpuSample *samples = NULL;
-        char version[DRIVER_VERSION_SIZE], action[32];
-        size_t n;
-        int r;
+static void print_samples(const GpuSample *samples, size_t n) {
+        char action[32];
 
-        r = protocol_read_probe(reply, version, &samples, &n);
-        if (r < 0)
-                return r;
-        (void) printf("driver %s\n", version);
         for (size_t i = 0; i < n; i++) {
                 const GpuSample *s = &samples[i];
 
@@ -44,6 +37,19 @@ static int print_probe(sd_bus_message *reply) {
                                 s->n_links, action, s->n_processes, s->partition, s->partition_name,
                                 s->partition_clique, s->memory_used, s->lost, s->error);
         }
+}
+
+static int print_probe(sd_bus_message *reply) {
+        CLEANUP(free_ptr) GpuSample *samples = NULL;
+        char version[DRIVER_VERSION_SIZE];
+        size_t n;
+        int r;
+
+        r = protocol_read_probe(reply, version, &samples, &n);
+        if (r < 0)
+                return r;
+        (void) printf("driver %s\n", version);
+        print_samples(samples, n);
         return 0;
 }
 
@@ -56,6 +62,19 @@ static int print_resets(sd_bus_message *reply) {
         for (size_t i = 0; r >= 0 && i < n; i++)
                 (void) printf("%s %s %s\n", resets[i].uuid, reset_verdict_to_string(resets[i].verdict),
                                 resets[i].detail);
+        return r;
+}
+
+static int print_looks(sd_bus_message *reply) {
+        CLEANUP(free_ptr) GpuSample *samples = NULL;
+        size_t n;
+        int r;
+
+        r = print_resets(reply);
+        if (r >= 0)
+                r = protocol_read_samples(reply, &samples, &n);
+        if (r >= 0)
+                print_samples(samples, n);
         return r;
 }
 
@@ -126,7 +145,7 @@ static const struct {
         int (*print)(sd_bus_message *reply);
 } verbs[] = {
         { "probe", "Probe", append_words, print_probe },
-        { "reset", "Reset", append_words, print_resets },
+        { "reset", "Reset", append_words, print_looks },
         { "holders", "Holders", append_words, print_holders },
         { "leftovers", "Leftovers", append_pairs, print_holders },
         { "quiesce", "Quiesce", append_time, print_failure },

@@ -33,11 +33,13 @@ like "a UUID must be one" "$(ask probe 5 "; reboot")" '^InvalidArgs: '
 like "a reset needs to be told what" "$(ask reset 5)" '^InvalidArgs: '
 
 like "a reset is done when nvidia-smi did it" "$(ask reset 5 "${uuids[0]}")" " done GPU 00000000:18:00.0 was successfully"
+like "and says how the GPU looks after it" "$(ask reset 5 "${uuids[0]}")" "0 ${uuids[0]} .* action=none processes=0 "
 is "it was told the GPU by its bus id" "$(cat /run/tray/smi-arguments)" "--gpu-reset -i 00000000:18:00.0"
 is "in a clean environment" "$(grep -cvE '^(PATH=/usr/local/sbin:|LC_ALL=C$|PWD=)' /run/tray/smi-environment)" 0
 
 gpuagent-emulate recovery 0 gpu-reset
 like "a reset that leaves a recovery action behind has failed" "$(ask reset 5 "${uuids[0]}")" " failed recovery action gpu-reset"
+is "and brings no look" "$(ask reset 5 "${uuids[0]}" | grep -c 'processes=')" 0
 gpuagent-emulate heal
 
 smi 'trap "" TERM; sleep 1000 & sleep 1000'

@@ -239,8 +239,15 @@ static void fake_reply(Fake *fake, VendorReply *reply, FakeAnswer *answer) {
                 reply->n_samples = fake_probe(fake, answer->samples);
                 break;
         case VENDOR_RESET:
-                STRV_FOREACH (uuid, fake->uuids)
-                        fake_gpu_reset(fake_by_uuid(fake, *uuid), &answer->resets[reply->n_resets++]);
+                STRV_FOREACH (uuid, fake->uuids) {
+                        FakeGpu *gpu = fake_by_uuid(fake, *uuid);
+
+                        fake_gpu_reset(gpu, &answer->resets[reply->n_resets++]);
+                        if (!gpu->looks)
+                                continue;
+                        answer->samples[reply->n_samples++] = gpu->sample;
+                        fake_gpu_settle(gpu);
+                }
                 break;
         case VENDOR_LEFTOVERS:
                 fake_end_leftovers(fake);

@@ -30,6 +30,7 @@ typedef struct FakeGpu {
         size_t n_holders;
         const char *check_failure; /* NULL: the checks pass */
         unsigned resets;           /* those that got through */
+        bool looks;                /* such a reset brings a look at what came of it */
 } FakeGpu;
 
 typedef struct Fixture Fixture;

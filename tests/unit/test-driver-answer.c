@@ -50,6 +50,61 @@ static void test_an_answer_comes_over_the_pipe_as_it_was(void **state) {
         assert_memory_equal(read.resets, resets, sizeof resets);
 }
 
+static void fill_look(Answer *answer, GpuReset resets[static 2], GpuSample *look) {
+        fill(answer, resets);
+        gpu_sample_init(look);
+        (void) strcpy(look->uuid, UUID_0);
+        answer->looks = look;
+        answer->n_looks = 1;
+}
+
+static void test_looks_come_over_the_pipe_behind_their_resets(void **state) {
+        CLEANUP(answer_done) Answer read = {};
+        GpuReset resets[2];
+        char buffer[8192];
+        GpuSample look;
+        Answer answer;
+        size_t n;
+
+        fill_look(&answer, resets, &look);
+        n = written(&answer, buffer, sizeof buffer);
+        assert_int_equal(answer_parse(TASK_RESET, buffer, n, &read), 0);
+        assert_int_equal(read.n_looks, 1);
+        assert_memory_equal(read.looks, &look, sizeof look);
+        assert_memory_equal(read.resets, resets, sizeof resets);
+        for (size_t size = 0; size < n; size++) {
+                Answer cut;
+
+                assert_int_equal(answer_parse(TASK_RESET, buffer, size, &cut), -EBADMSG);
+        }
+}
+
+static void test_a_look_with_a_wrong_uuid_is_refused(void **state) {
+        GpuReset resets[2];
+        char buffer[8192];
+        Answer answer, read;
+        GpuSample look;
+        size_t n;
+
+        fill_look(&answer, resets, &look);
+        (void) strcpy(look.uuid, "GPU-1");
+        n = written(&answer, buffer, sizeof buffer);
+        assert_int_equal(answer_parse(TASK_RESET, buffer, n, &read), -EBADMSG);
+}
+
+static void test_more_looks_than_resets_are_refused(void **state) {
+        GpuReset resets[2];
+        char buffer[8192];
+        Answer answer, read;
+        GpuSample look;
+        size_t n;
+
+        fill_look(&answer, resets, &look);
+        answer.n = answer.n_asked = 0;
+        n = written(&answer, buffer, sizeof buffer);
+        assert_int_equal(answer_parse(TASK_RESET, buffer, n, &read), -EBADMSG);
+}
+
 static void test_an_error_comes_over_the_pipe(void **state) {
         CLEANUP(answer_done) Answer read = {};
         Answer answer = { .kind = TASK_PROBE };
@@ -175,6 +230,9 @@ static void test_the_table_learns_from_probes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_answer_comes_over_the_pipe_as_it_was),
+                cmocka_unit_test(test_looks_come_over_the_pipe_behind_their_resets),
+                cmocka_unit_test(test_a_look_with_a_wrong_uuid_is_refused),
+                cmocka_unit_test(test_more_looks_than_resets_are_refused),
                 cmocka_unit_test(test_an_error_comes_over_the_pipe),
                 cmocka_unit_test(test_warnings_add_up_as_far_as_they_fit),
                 cmocka_unit_test(test_every_cut_answer_is_refused),

@@ -140,6 +140,50 @@ static void test_resets_come_back_as_they_were_written(void **state) {
         assert_memory_equal(read, resets, sizeof resets);
 }
 
+static void test_a_look_comes_back_behind_its_reset(void **state) {
+        Fixture *f = *state;
+        CLEANUP(free_ptr) GpuSample *read = NULL;
+        CLEANUP(free_ptr) GpuReset *resets = NULL;
+        GpuReset reset = { .uuid = UUID_0, .verdict = RESET_DONE };
+        GpuSample sample;
+        size_t n = 0;
+
+        sample_fill(&sample);
+        assert_return_code(protocol_append_resets(f->msg, &reset, 1), 0);
+        assert_return_code(protocol_append_samples(f->msg, &sample, 1), 0);
+        assert_int_equal(protocol_read_resets(sealed(f), &resets, &n), 0);
+        assert_int_equal(protocol_read_samples(f->msg, &read, &n), 0);
+        assert_string_equal(sd_bus_message_get_signature(f->msg, true), "a(sus)aa{sv}");
+        assert_int_equal(n, 1);
+        assert_memory_equal(read, &sample, sizeof sample);
+}
+
+static void test_a_reset_without_its_looks_is_refused(void **state) {
+        Fixture *f = *state;
+        CLEANUP(free_ptr) GpuReset *resets = NULL;
+        GpuReset reset = { .uuid = UUID_0, .verdict = RESET_DONE };
+        GpuSample *read = NULL;
+        size_t n = 0;
+
+        assert_return_code(protocol_append_resets(f->msg, &reset, 1), 0);
+        assert_int_equal(protocol_read_resets(sealed(f), &resets, &n), 0);
+        assert_int_equal(protocol_read_samples(f->msg, &read, &n), -EBADMSG);
+        assert_null(read);
+}
+
+static void test_too_many_looks_are_refused(void **state) {
+        Fixture *f = *state;
+        GpuSample *read = NULL;
+        size_t n;
+
+        assert_return_code(sd_bus_message_open_container(f->msg, 'a', "a{sv}"), 0);
+        for (uint32_t i = 0; i <= PROTOCOL_GPUS_MAX; i++)
+                assert_return_code(sd_bus_message_append(f->msg, "a{sv}", 1, "uuid", "s", UUID_0), 0);
+        assert_return_code(sd_bus_message_close_container(f->msg), 0);
+        assert_int_equal(protocol_read_samples(sealed(f), &read, &n), -EBADMSG);
+        assert_null(read);
+}
+
 static void test_tenants_come_back_as_they_were_written(void **state) {
         Fixture *f = *state;
         CLEANUP(free_ptr) TenantSign *read = NULL;
@@ -439,6 +483,9 @@ int main(void) {
                 WITH_MESSAGE(test_no_gpus_are_a_valid_answer),
                 WITH_MESSAGE(test_holders_come_back_as_they_were_written),
                 WITH_MESSAGE(test_resets_come_back_as_they_were_written),
+                WITH_MESSAGE(test_a_look_comes_back_behind_its_reset),
+                WITH_MESSAGE(test_a_reset_without_its_looks_is_refused),
+                WITH_MESSAGE(test_too_many_looks_are_refused),
                 WITH_MESSAGE(test_tenants_come_back_as_they_were_written),
                 WITH_MESSAGE(test_a_presence_out_of_range_is_refused),
                 WITH_MESSAGE(test_a_wrong_tenant_is_refused),

@@ -81,9 +81,12 @@ static void answer(void) {
         for (size_t i = 0; i < GPUS; i++) {
                 const FakeGpu *gpu = &f->fake.gpus[i];
 
-                if (gpu->resets > resets[i])
+                if (gpu->resets > resets[i]) {
                         walk->clean_since[i] = walk->reset_from[i];
-                else if (operation == VENDOR_LEFTOVERS && gpu->n_holders > 0 &&
+                        if (gpu->looks && gpu->sample.n_processes > 0 &&
+                                        gpu->sample.n_processes != UNKNOWN_U32)
+                                walk->soiled_at[i] = walk->clock;
+                } else if (operation == VENDOR_LEFTOVERS && gpu->n_holders > 0 &&
                                 strv_contains(f->fake.uuids, gpu->sample.uuid))
                         walk->soiled_at[i] = walk->clock;
         }
@@ -161,7 +164,10 @@ static void change_gpu(void) {
                 gpu->action_after = one_in(2) ? RECOVERY_NONE : actions[random_below(5)];
                 gpu->action_lag = random_below(4);
                 break;
-        case 3: gpu->settle_after = one_in(4) ? 1000 : random_below(5); break;
+        case 3:
+                gpu->settle_after = one_in(4) ? 1000 : random_below(5);
+                gpu->looks = one_in(2);
+                break;
         case 4: gpu->listed = !one_in(3); break;
         case 5: gpu->sample.lost = one_in(3); break;
         case 6:
