@@ -11,9 +11,9 @@
 #include <systemd/sd-event.h>
 
 #include "agent/base/io.h"
+#include "agent/driver/queue.h"
 #include "agent/driver/service.h"
 #include "agent/driver/settings.h"
-#include "agent/driver/worker.h"
 #include "agent/log/log.h"
 
 typedef struct Arguments {
@@ -24,7 +24,7 @@ typedef struct Arguments {
 typedef struct Program {
         sd_event *event;
         Settings *settings;
-        Worker *worker;
+        Queue *queue;
         Resumer *resumer;
         Service *service;
         int listen_fd;
@@ -32,7 +32,7 @@ typedef struct Program {
 
 static void program_done(Program *program) {
         service_free(program->service);
-        worker_free(program->worker);
+        queue_free(program->queue);
         resumer_free(program->resumer);
         settings_free(program->settings);
         (void) sd_event_unref(program->event);
@@ -83,7 +83,7 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
         Program *program = userdata;
 
         (void) sd_notify(false, "STOPPING=1");
-        worker_stop(program->worker, on_stopped, program->event);
+        queue_stop(program->queue, on_stopped, program->event);
         return 0;
 }
 
@@ -145,12 +145,12 @@ static int program_setup(Program *program, const Arguments *arguments) {
         if (r < 0)
                 return log_errno(r, "Cannot set up the event loop");
 
-        r = worker_new(program->event, program->settings, arguments->runtime_directory, &program->worker);
+        r = queue_new(program->event, program->settings, arguments->runtime_directory, &program->queue);
         if (r >= 0)
-                r = resumer_new(program->event, program->worker, arguments->runtime_directory,
+                r = resumer_new(program->event, program->queue, arguments->runtime_directory,
                                 &program->resumer);
         if (r >= 0)
-                r = service_new(program->event, program->worker, program->resumer, program->listen_fd,
+                r = service_new(program->event, program->queue, program->resumer, program->listen_fd,
                                 &program->service);
         if (r < 0)
                 return log_errno(r, "Cannot set up the service");

@@ -15,7 +15,7 @@
 #define RESUME_USEC  (60 * USEC_PER_SEC)
 
 struct Resumer {
-        Worker *worker;
+        Queue *queue;
         char *path;
         sd_event_source *timer;
         unsigned holders;
@@ -46,7 +46,7 @@ static void on_resumed(Answer *answer, void *userdata) {
 
 static int on_timer(sd_event_source *source, uint64_t now, void *userdata) {
         Resumer *resumer = userdata;
-        WorkerRequest request = {
+        QueueRequest request = {
                 .kind = TASK_RESUME, .owner = resumer, .done = on_resumed, .userdata = resumer
         };
         int r;
@@ -56,7 +56,7 @@ static int on_timer(sd_event_source *source, uint64_t now, void *userdata) {
 
         resumer->busy = true; /* the answer may come from within */
         request.deadline_usec = now_monotonic_usec() + RESUME_USEC;
-        r = worker_submit(resumer->worker, &request);
+        r = queue_submit(resumer->queue, &request);
         if (r < 0) {
                 resumer->busy = false;
                 (void) log_errno(r, "Cannot start again what was stopped for a reset");
@@ -74,14 +74,14 @@ void resumer_release(Resumer *resumer) {
         resumer_arm(resumer, RELEASE_USEC);
 }
 
-int resumer_new(sd_event *event, Worker *worker, const char *runtime_directory, Resumer **ret) {
+int resumer_new(sd_event *event, Queue *queue, const char *runtime_directory, Resumer **ret) {
         CLEANUP(resumer_free_ptr) Resumer *resumer = NULL;
         int r;
 
         resumer = calloc(1, sizeof *resumer);
         if (!resumer)
                 return -ENOMEM;
-        resumer->worker = worker;
+        resumer->queue = queue;
         if (asprintf(&resumer->path, "%s/%s", runtime_directory, QUIESCED_NAME) < 0) {
                 resumer->path = NULL;
                 return -ENOMEM;

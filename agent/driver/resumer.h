@@ -5,13 +5,13 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/driver/worker.h"
+#include "agent/driver/queue.h"
 
 typedef struct Resumer Resumer;
 
-/* What an earlier run left stopped is started at once. The worker stays the caller's, and is freed first.
+/* What an earlier run left stopped is started at once. The queue stays the caller's, and is freed first.
  * 0 · -errno. */
-int resumer_new(sd_event *event, Worker *worker, const char *runtime_directory, Resumer **ret);
+int resumer_new(sd_event *event, Queue *queue, const char *runtime_directory, Resumer **ret);
 Resumer* resumer_free(Resumer *resumer);
 
 /* Somebody has monitoring stopped, and will see to it. */

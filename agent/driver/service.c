@@ -28,7 +28,7 @@ typedef struct Peer {
 
 struct Service {
         sd_event *event;
-        Worker *worker;
+        Queue *queue;
         Resumer *resumer;
         sd_event_source *accept_source;
         Peer *peers;
@@ -38,7 +38,7 @@ struct Service {
 static Peer* peer_free(Peer *peer) {
         if (!peer)
                 return NULL;
-        worker_forget(peer->service->worker, peer);
+        queue_forget(peer->service->queue, peer);
         if (peer->quiesced)
                 resumer_release(peer->service->resumer);
         if (peer->bus)
@@ -138,7 +138,7 @@ static void on_answer(Answer *answer, void *userdata) {
 /* Reads the time, and hands the request over with its strvs. 1 · negative, and `error` is set. */
 static int submit(TaskKind kind, sd_bus_message *msg, Peer *peer, char ***uuids, char ***tenants,
                 sd_bus_error *error) {
-        WorkerRequest request = {
+        QueueRequest request = {
                 .kind = kind, .uuids = *uuids, .tenants = *tenants, .owner = peer, .done = on_answer
         };
         usec_t timeout_usec;
@@ -152,7 +152,7 @@ static int submit(TaskKind kind, sd_bus_message *msg, Peer *peer, char ***uuids,
 
         request.deadline_usec = now_monotonic_usec() + timeout_usec;
         request.userdata = sd_bus_message_ref(msg);
-        r = worker_submit(peer->service->worker, &request);
+        r = queue_submit(peer->service->queue, &request);
         if (r < 0) {
                 (void) sd_bus_message_unref(msg);
                 return r == -ENOBUFS ? sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
@@ -160,7 +160,7 @@ static int submit(TaskKind kind, sd_bus_message *msg, Peer *peer, char ***uuids,
                                      : r;
         }
 
-        *uuids = *tenants = NULL; /* the worker's now */
+        *uuids = *tenants = NULL; /* the queue's now */
         return 1;
 }
 
@@ -412,7 +412,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t events
         return 0;
 }
 
-int service_new(sd_event *event, Worker *worker, Resumer *resumer, int listen_fd, Service **ret) {
+int service_new(sd_event *event, Queue *queue, Resumer *resumer, int listen_fd, Service **ret) {
         CLEANUP(service_free_ptr) Service *service = NULL;
         int r;
 
@@ -420,7 +420,7 @@ int service_new(sd_event *event, Worker *worker, Resumer *resumer, int listen_fd
         if (!service)
                 return -ENOMEM;
         service->event = sd_event_ref(event);
-        service->worker = worker;
+        service->queue = queue;
         service->resumer = resumer;
         r = sd_event_add_io(event, &service->accept_source, listen_fd, EPOLLIN, on_connection, service);
         if (r >= 0) /* a connection that cannot be taken stays there, and must not keep us busy */

@@ -5,12 +5,12 @@
 #include <systemd/sd-event.h>
 
 #include "agent/driver/resumer.h"
-#include "agent/driver/worker.h"
+#include "agent/driver/queue.h"
 
 typedef struct Service Service;
 
-/* Listens on a socket, which stays the caller's, as the worker and the resumer do. 0 · -errno. */
-int service_new(sd_event *event, Worker *worker, Resumer *resumer, int listen_fd, Service **ret);
+/* Listens on a socket, which stays the caller's, as the queue and the resumer do. 0 · -errno. */
+int service_new(sd_event *event, Queue *queue, Resumer *resumer, int listen_fd, Service **ret);
 Service* service_free(Service *service);
 
 DEFINE_CLEANUP(Service, service_free_ptr, service_free)

@@ -1,46 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue of vendor operations and the one process that carries one out. A process that does not answer by
- * its deadline is killed; while it, or a program that it ran, is not gone, nothing else is started: one
- * stuck process, not a hundred. */
+/* The start of a worker process. */
 #pragma once
 
-#include <systemd/sd-event.h>
-
-#include "agent/driver/settings.h"
+#include "agent/driver/process.h"
 #include "agent/driver/task.h"
 
-typedef struct Worker Worker;
-
-/* Called once per request, also from within worker_submit(). The answer is the callee's to take from or
- * leave. */
-typedef void (*WorkerDone)(Answer *answer, void *userdata);
-
-/* One request. `uuids` and `tenants`, as in Task, are handed over to the worker. */
-typedef struct WorkerRequest {
-        TaskKind kind;
-        char **uuids;
-        char **tenants;
-        usec_t deadline_usec; /* waiting included */
-        const void *owner;    /* who asks, for worker_forget() */
-        WorkerDone done;
-        void *userdata;
-} WorkerRequest;
-
-/* `runtime_directory` holds the record, and the list of what was stopped; processes of an earlier run that
- * are named there are waited for.
- * 0 · -errno. */
-int worker_new(sd_event *event, Settings *settings, const char *runtime_directory, Worker **ret);
-Worker* worker_free(Worker *worker);
-
-/* 0, and done() was or will be called · -ENOBUFS too many wait · -errno; then done() is not called. */
-int worker_submit(Worker *worker, const WorkerRequest *request);
-
-/* Drops what the owner asked for and was not begun; its done() is told an error. What is at work is
- * finished. */
-void worker_forget(Worker *worker, const void *owner);
-
-/* Lets a running reset end, ends anything else, refuses what waits, and calls stopped() when all of that is
- * done. */
-void worker_stop(Worker *worker, void (*stopped)(void *userdata), void *userdata);
-
-DEFINE_CLEANUP(Worker, worker_free_ptr, worker_free)
+/* Forks a worker that does the task once it was recorded in the task's record, and writes its answer to a
+ * pipe. 0, *ret_id, its pidfd and the pipe's end to read from (non-blocking) · -errno, and nothing runs. */
+int worker_start(const Task *task, ProcessId *ret_id, int *ret_pidfd, int *ret_pipe_fd);
