@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/driver/device.h"
 #include "agent/driver/program.h"
 #include "agent/driver/smi-text.h"
 #include "agent/driver/vendor.h"
+
+#define NUMA_STATUS_MAX 4096
 
 /* The GPUs of a reset: where each is, and what became of it. */
 typedef struct Reset {
@@ -135,6 +139,23 @@ static int reset_list(const Reset *reset, char **ret) {
         return 0;
 }
 
+/* Where the GPU's memory is a NUMA node (GB200), the driver takes it offline for the reset. That fails where
+ * the kernel has pages of its own in it, and is told nowhere else: an earlier tenant's data may be there
+ * still. The kernel's spelling of the address has a domain of four digits. */
+static bool memory_offline_failed(const char *bus_id) {
+        CLEANUP(free_ptr) char *text = NULL;
+        unsigned domain, bus, device, function;
+        char path[96];
+
+        if (sscanf(bus_id, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+                return false;
+        (void) snprintf(path, sizeof path, "/proc/driver/nvidia/gpus/%04x:%02x:%02x.%x/numa_status", domain,
+                        bus, device, function);
+        if (file_read(AT_FDCWD, path, NUMA_STATUS_MAX, &text, NULL) < 0)
+                return false; /* another driver, or memory that is no node */
+        return strstr(text, "offline_failed") != NULL;
+}
+
 /* The verdict of a GPU that nvidia-smi says it has reset: it must answer, and have nothing pending. */
 static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
         const GpuEntry *gpu = &reset->gpus[i];
@@ -161,7 +182,11 @@ static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
         } else if (action != RECOVERY_NONE && action != RECOVERY_UNKNOWN) {
                 recovery_action_format(action, text, sizeof text);
                 reset_set(reset, i, RESET_FAILED, "recovery action %s is pending after the reset", text);
-        } else
+        } else if (memory_offline_failed(gpu->bus_id))
+                reset_set(reset, i, RESET_FAILED,
+                                "its memory could not be taken offline (NUMA status offline_failed); reboot "
+                                "the tray");
+        else
                 reset->resets[i].verdict = RESET_DONE;
 }
 
