@@ -136,8 +136,9 @@ int main(int argc, char **argv) {
 
         if (streq(verb, "watch") ? argc != 2
                                  : argc != 4 || (!streq(verb, "flood") && !streq(verb, "leave")) ||
-                                            parse_u32(argv[2], CALLS_MAX, &n) < 0 ||
-                                            parse_u32(argv[3], CALLS_MAX, &n_gpus) < 0 || n_gpus == 0) {
+                                                        parse_u32(argv[2], CALLS_MAX, &n) < 0 ||
+                                                        parse_u32(argv[3], CALLS_MAX, &n_gpus) < 0 ||
+                                                        n_gpus == 0) {
                 (void) fputs("Usage: client watch | flood N GPUS | leave N GPUS\n", stderr);
                 return 2;
         }
