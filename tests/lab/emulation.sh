@@ -37,28 +37,12 @@ restore() {
         restart_slurm
 }
 
-# What the lab has that this one is modelled on, to the letter (github.com/arkady-emelyanov/ai-lab, part 8).
+# A shell script around nvidia-smi, as sites have it; PLAIN_EPILOG=FILE tries another one.
 write_epilog() {
-        local host
+        local host script=${PLAIN_EPILOG:-$(dirname "$0")/../bench/plain-epilog}
 
         for host in "${trays[@]}"; do
-                "$lab" ssh "$host" 'cat >/etc/slurm/epilog.sh && chmod +x /etc/slurm/epilog.sh' <<'END'
-#!/bin/bash
-# Slurm Epilog (root, on the job's nodes). A non-zero exit drains the node.
-[ -n "$SLURM_JOB_GPUS" ] || exit 0
-log() { logger -t slurm-epilog "job $SLURM_JOB_ID: $*"; }
-if ! out=$(nvidia-smi --gpu-reset -i "$SLURM_JOB_GPUS" 2>&1); then
-    log "GPU reset of $SLURM_JOB_GPUS failed: $out"
-    exit 1
-fi
-busy=$(nvidia-smi -i "$SLURM_JOB_GPUS" --query-compute-apps=pid --format=csv,noheader | wc -l)
-pending=$(nvidia-smi -i "$SLURM_JOB_GPUS" -q | grep "GPU Recovery Action" | grep -vc ": None$")
-if [ "$busy" -ne 0 ] || [ "$pending" -ne 0 ]; then
-    log "GPUs $SLURM_JOB_GPUS not clean after reset: $busy processes, $pending recovery actions"
-    exit 1
-fi
-log "GPUs $SLURM_JOB_GPUS reset"
-END
+                "$lab" ssh "$host" 'cat >/etc/slurm/epilog.sh && chmod +x /etc/slurm/epilog.sh' <"$script"
         done
 }
 
