@@ -8,6 +8,7 @@
 #include <syslog.h>
 
 #include "agent/base/text.h"
+#include "agent/core/recovery.h"
 #include "agent/gpu-table.h"
 #include "agent/journal.h"
 #include "agent/log/message-ids.h"
@@ -263,12 +264,6 @@ static void say_state(const Gpu *gpu, GpuState state) {
                                 "is quarantined", gpu->reason);
 }
 
-/* Those that a handover ends for without a reset. A number of a later driver is none: a reset is tried. */
-static bool needs_reboot(int32_t action) {
-        return action == RECOVERY_NODE_REBOOT || action == RECOVERY_BUS_RESET ||
-                        action == RECOVERY_SYSTEM_REBOOT;
-}
-
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         Audit *audit = userdata;
         GpuState state = gpu_state(gpu);
@@ -286,7 +281,7 @@ static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         if (gpu->sample.recovery_action != last->recovery_action) {
                 last->recovery_action = gpu->sample.recovery_action;
                 recovery_action_format(gpu->sample.recovery_action, text, sizeof text);
-                if (needs_reboot(gpu->sample.recovery_action))
+                if (recovery_cure(gpu->sample.recovery_action) == CURE_REBOOT)
                         say_of_gpu(gpu, MESSAGE_ID_GPU_NEEDS_REBOOT, LOG_ERR, text,
                                         "needs more than a reset; the driver asks for", text);
         }

@@ -109,8 +109,7 @@ bool gpu_reset_pending(const Gpu *gpu) {
 
         if (!gpu->probed)
                 return false;
-        if (gpu->sample.reset_required || gpu->sample.recovery_action == RECOVERY_GPU_RESET ||
-                        gpu->sample.recovery_action == RECOVERY_DRAIN_AND_RESET)
+        if (gpu->sample.reset_required || recovery_cure(gpu->sample.recovery_action) == CURE_RESET)
                 return true;
         return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, &expected) > 0 &&
                         expected != gpu->sample.clique_id;
@@ -121,11 +120,12 @@ GpuHealth gpu_health(const Gpu *gpu) {
 
         if (!gpu->probed)
                 return GPU_HEALTH_UNKNOWN;
-        /* A GPU that waits for the reset between two tenants is well; what a reset does not cure is not. */
+        /* A GPU that waits for the reset between two tenants is well; what a reset does not cure is not, nor
+         * is what nobody knows. */
         if (!gpu->present || sample->lost || sample->error[0] ||
                         sample->fabric_health == FABRIC_HEALTH_UNHEALTHY ||
-                        (sample->recovery_action > RECOVERY_GPU_RESET &&
-                                        sample->recovery_action != RECOVERY_DRAIN_AND_RESET))
+                        (sample->recovery_action > RECOVERY_NONE &&
+                                        recovery_cure(sample->recovery_action) != CURE_RESET))
                 return GPU_HEALTH_UNHEALTHY;
         if (sample->fabric_health == FABRIC_HEALTH_LIMITED_CAPACITY ||
                         sample->n_links_active < sample->n_links ||
