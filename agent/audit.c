@@ -10,7 +10,7 @@
 #include "agent/base/text.h"
 #include "agent/core/recovery.h"
 #include "agent/gpu-table.h"
-#include "agent/journal.h"
+#include "agent/log/journal.h"
 #include "agent/log/message-ids.h"
 #include "dbus/bus-error.h"
 

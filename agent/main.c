@@ -20,7 +20,7 @@
 #include "agent/config/config.h"
 #include "agent/core/manager.h"
 #include "agent/driver/protocol.h"
-#include "agent/journal.h"
+#include "agent/log/journal.h"
 #include "agent/log/log.h"
 #include "agent/log/message-ids.h"
 #include "agent/metrics.h"

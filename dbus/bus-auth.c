@@ -2,10 +2,10 @@
 #include "dbus/bus-auth.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "agent/base/clock.h"
 #include "agent/base/text.h"
+#include "agent/log/journal.h"
 #include "agent/log/log.h"
 #include "agent/log/message-ids.h"
 #include "dbus/bus-util.h"
@@ -147,9 +147,8 @@ int bus_auth_ask(BusCall *call, const char *sender) {
 }
 
 void bus_auth_log_denial(BusApi *api, uid_t uid, const char *member, const char *action) {
-        CLEANUP(strv_free_ptr) char **fields = NULL;
-        char text[256];
         usec_t now = now_monotonic_usec();
+        JournalEntry entry;
 
         if (now - api->denials_since_usec > 60 * USEC_PER_SEC) {
                 api->denials_since_usec = now;
@@ -158,17 +157,12 @@ void bus_auth_log_denial(BusApi *api, uid_t uid, const char *member, const char 
         if (api->n_denials_logged++ >= DENIALS_LOGGED_PER_MINUTE)
                 return;
 
+        journal_begin(&entry, MESSAGE_ID_ACCESS_DENIED, LOG_NOTICE, "gpuagentd");
         if (uid == (uid_t) -1)
-                (void) snprintf(text, sizeof text,
-                                "MESSAGE=A caller that the bus does not know was refused %s", member);
+                journal_add_format(&entry, "MESSAGE", "A caller that the bus does not know was refused %s",
+                                member);
         else
-                (void) snprintf(text, sizeof text, "MESSAGE=User %u was refused %s", (unsigned) uid, member);
-        if (strv_append(&fields, text) < 0 ||
-                        strv_append(&fields, "MESSAGE_ID=" MESSAGE_ID_ACCESS_DENIED) < 0 ||
-                        strv_append(&fields, "PRIORITY=5") < 0 ||
-                        strv_append(&fields, "SYSLOG_IDENTIFIER=gpuagentd") < 0)
-                return;
-        (void) snprintf(text, sizeof text, "GPUAGENT_RESULT=%s", action);
-        if (strv_append(&fields, text) >= 0)
-                (void) log_fields(fields);
+                journal_add_format(&entry, "MESSAGE", "User %u was refused %s", (unsigned) uid, member);
+        journal_add(&entry, "GPUAGENT_RESULT", action);
+        journal_send(&entry);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/journal.h"
+#include "agent/log/journal.h"
 
 #include <errno.h>
 #include <stdarg.h>
