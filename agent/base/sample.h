@@ -4,6 +4,7 @@
  * anywhere. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ typedef enum FabricState {
         FABRIC_IN_PROGRESS,
         FABRIC_COMPLETED,
         _FABRIC_STATE_MAX,
-        _FABRIC_STATE_INVALID = -22,
+        _FABRIC_STATE_INVALID = -EINVAL,
 } FabricState;
 
 /* nvmlGpuFabricHealthSummary_t, NVML 13; computed from the health mask where the driver gives none. */
@@ -37,7 +38,7 @@ typedef enum FabricHealth {
         FABRIC_HEALTH_UNHEALTHY,
         FABRIC_HEALTH_LIMITED_CAPACITY,
         _FABRIC_HEALTH_MAX,
-        _FABRIC_HEALTH_INVALID = -22,
+        _FABRIC_HEALTH_INVALID = -EINVAL,
 } FabricHealth;
 
 /* nvmlDeviceGpuRecoveryAction_t, field 230: 0 to 4 since driver 570, 5 since 595, 6 and 7 from the 615
@@ -125,7 +126,7 @@ typedef enum ResetVerdict {
         RESET_NOT_SUPPORTED, /* this GPU cannot be reset, or is in MIG mode */
         RESET_FAILED,
         _RESET_VERDICT_MAX,
-        _RESET_VERDICT_INVALID = -22,
+        _RESET_VERDICT_INVALID = -EINVAL,
 } ResetVerdict;
 
 /* What became of one GPU of a reset. */
@@ -143,7 +144,7 @@ typedef enum TenantPresence {
         TENANT_ALIVE,
         TENANT_NO_SIGN,
         _TENANT_PRESENCE_MAX,
-        _TENANT_PRESENCE_INVALID = -22,
+        _TENANT_PRESENCE_INVALID = -EINVAL,
 } TenantPresence;
 
 typedef struct TenantSign {
@@ -159,7 +160,7 @@ typedef enum DriverState {
         DRIVER_UNRESPONSIVE, /* no answer within the deadline, or an earlier worker is still stuck in the
                                 driver */
         _DRIVER_STATE_MAX,
-        _DRIVER_STATE_INVALID = -22,
+        _DRIVER_STATE_INVALID = -EINVAL,
 } DriverState;
 
 /* The names used on the bus, in the CLI and in metrics. NULL for a value out of range. */

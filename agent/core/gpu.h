@@ -3,6 +3,7 @@
  * its last handover ended. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,7 +33,7 @@ typedef enum GpuState {
         GPU_STATE_QUARANTINED, /* a reset or its check failed; only a later verified reset lifts it */
         GPU_STATE_LOST,        /* gone from the bus or from the driver's list */
         _GPU_STATE_MAX,
-        _GPU_STATE_INVALID = -22,
+        _GPU_STATE_INVALID = -EINVAL,
 } GpuState;
 
 typedef enum GpuHealth {
@@ -41,7 +42,7 @@ typedef enum GpuHealth {
         GPU_HEALTH_DEGRADED,  /* works with less: an NVLink is down, limited fabric capacity */
         GPU_HEALTH_UNHEALTHY, /* needs a recovery action, has an unhealthy route, or does not answer */
         _GPU_HEALTH_MAX,
-        _GPU_HEALTH_INVALID = -22,
+        _GPU_HEALTH_INVALID = -EINVAL,
 } GpuHealth;
 
 /* What a change concerns; on_gpu_changed() gets these ORed. */

@@ -3,6 +3,7 @@
  * under the gravest of theirs, and every value from OUTCOME_LEASED on is a failure. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 
 typedef enum Outcome {
@@ -19,7 +20,7 @@ typedef enum Outcome {
         OUTCOME_RESET_FAILED,
         OUTCOME_NEEDS_REBOOT,
         _OUTCOME_MAX,
-        _OUTCOME_INVALID = -22,
+        _OUTCOME_INVALID = -EINVAL,
 } Outcome;
 
 /* "done", "busy", "needs-reboot": as in ResetFinished, the journal and the metrics. */

@@ -2,6 +2,8 @@
 /* One vendor operation: what the loop asks of a worker, and what the worker answers over its pipe. */
 #pragma once
 
+#include <errno.h>
+
 #include "agent/base/cleanup.h"
 #include "agent/base/sample.h"
 #include "agent/config/config.h"
@@ -18,7 +20,7 @@ typedef enum TaskKind {
         TASK_CHECKS,
         TASK_TENANTS,
         _TASK_KIND_MAX,
-        _TASK_KIND_INVALID = -22,
+        _TASK_KIND_INVALID = -EINVAL,
 } TaskKind;
 
 typedef struct Task {
@@ -40,7 +42,7 @@ typedef enum AnswerError {
         ANSWER_UNRESPONSIVE,
         ANSWER_NO_SUCH_GPU,
         _ANSWER_ERROR_MAX,
-        _ANSWER_ERROR_INVALID = -22,
+        _ANSWER_ERROR_INVALID = -EINVAL,
 } AnswerError;
 
 typedef struct Answer {

@@ -5,6 +5,7 @@
  * a reset that has begun still ends. */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +37,7 @@ typedef enum Dialect {
         DIALECT_NVIDIA,
         DIALECT_AI_LAB, /* the reference lab's fake */
         _DIALECT_MAX,
-        _DIALECT_INVALID = -22,
+        _DIALECT_INVALID = -EINVAL,
 } Dialect;
 
 /* Whether the driver answers at all. */
