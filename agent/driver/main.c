@@ -16,6 +16,8 @@
 #include "agent/driver/settings.h"
 #include "agent/log/log.h"
 
+#define EXIT_USAGE 2
+
 typedef struct Arguments {
         const char *config;
         const char *runtime_directory;
@@ -89,17 +91,11 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 
 static int signals_setup(Program *program) {
         static const int signals[] = { SIGTERM, SIGINT };
-        sigset_t set;
 
-        (void) sigemptyset(&set);
-        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
-                (void) sigaddset(&set, signals[i]);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
-
         for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
-                int r = sd_event_add_signal(program->event, NULL, signals[i], on_terminate, program);
+                int r = sd_event_add_signal(program->event, NULL, signals[i] | SD_EVENT_SIGNAL_PROCMASK,
+                                on_terminate, program);
 
                 if (r < 0)
                         return r;
@@ -164,7 +160,7 @@ int main(int argc, char *argv[]) {
 
         r = arguments_parse(argc, argv, &arguments);
         if (r <= 0)
-                return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+                return r < 0 ? EXIT_USAGE : EXIT_SUCCESS;
         log_open("gpuagent-driver");
 
         r = program_setup(&program, &arguments);

@@ -23,6 +23,7 @@ smi() {
 reset_words='echo "GPU 00000000:18:00.0 was successfully reset."'
 worker_runs() { pgrep -x "gpuagent-$1"; }
 
+exits 2 "an unknown option is wrong usage" gpuagent-driver --restart
 smi "$reset_words"
 start_driver
 mapfile -t uuids < <(ask probe 5 | sed -n 's/^[0-9]* \(GPU-[^ ]*\).*/\1/p')
