@@ -8,7 +8,7 @@ in_tray
 
 configure() { echo "$1" >/etc/gpuagent/gpuagentd.yaml.d/60-test.yaml && gpuagentctl reload; }
 error_has() { [[ $(manager DriverError) == *"$1"* ]]; }
-uuids() { gpuagentctl list --json=short | jq -r '[.[].uuid] | join(" ")'; }
+uuids() { gpuagentctl list --json=short 2>/dev/null | jq -r '[.[].uuid] | join(" ")'; }
 all=$(uuids)
 
 # --- no library
