@@ -22,6 +22,9 @@ typedef struct Mark {
         uint32_t gpu;
 } Mark;
 
+/* Documentation/admin-guide/devices.txt: 195 char, NVIDIA graphics devices. */
+#define NVIDIA_MAJOR 195
+
 typedef struct Walk {
         Mark *marks; /* sorted */
         size_t n_marks;
@@ -74,6 +77,9 @@ static void walk_mark(Walk *walk, const char *path, uint32_t gpu, bool memory) {
         /* Nobody can have used the memory of a GPU whose file is empty, and /dev/null's nodes cannot be
          * mapped. */
         if (memory && (st.st_size == 0 || file_is_idle(path)))
+                return;
+        /* The real driver's node cannot be opened without it: who uses such a GPU is known by registration. */
+        if (S_ISCHR(st.st_mode) && major(st.st_rdev) == NVIDIA_MAJOR)
                 return;
         if (S_ISREG(st.st_mode) && st.st_size > 0)
                 walk->mappable = true;
@@ -239,6 +245,10 @@ int holders_find(const Tray *tray, const bool *wanted, Holders *ret) {
         marks = walk.marks;
         if (r < 0)
                 return r;
+        if (walk.n_marks == 0) {
+                *ret = holders;
+                return 0;
+        }
 
         proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (proc_fd < 0)
