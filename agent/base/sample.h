@@ -71,9 +71,9 @@ typedef struct GpuSample {
         uint32_t index; /* NVML's */
         uint32_t minor; /* of /dev/nvidiaN; not the index in general */
 
-        char error[96]; /* why the GPU did not answer ("GPU is lost"), "" if it did; then what follows is
-                           unknown */
-        bool lost;      /* NVML_ERROR_GPU_IS_LOST */
+        /* Why the GPU did not answer ("GPU is lost"), and what follows is unknown then; "" if it did. */
+        char error[96];
+        bool lost;           /* NVML_ERROR_GPU_IS_LOST */
         bool reset_required; /* NVML_ERROR_RESET_REQUIRED */
 
         uint32_t clique_id;          /* with cluster_uuid valid only in FABRIC_COMPLETED with status 0 */
@@ -85,8 +85,8 @@ typedef struct GpuSample {
 
         uint32_t partition; /* from fabric.query; UNKNOWN_U32 where nothing tells */
         char partition_name[64];
-        uint32_t partition_clique; /* the clique to expect after the next reset; UNKNOWN_U32 where nothing
-                                      tells */
+        /* The clique to expect after the next reset; UNKNOWN_U32 where nothing tells. */
+        uint32_t partition_clique;
 
         uint32_t n_links;
         uint32_t n_links_active;
@@ -111,8 +111,8 @@ typedef struct GpuSample {
 typedef struct GpuHolder {
         char uuid[GPU_UUID_SIZE];
         pid_t pid;
-        uint64_t start_time; /* of the process, in clock ticks after boot (proc(5), field 22): with pid its
-                                identity */
+        /* Of the process, in clock ticks after boot (proc(5), field 22): with pid its identity. */
+        uint64_t start_time;
         uid_t uid;
         char user[40];       /* its name, or the number where the uid has none */
         char command[24];    /* comm, never its arguments */
@@ -137,8 +137,8 @@ typedef struct GpuReset {
 } GpuReset;
 
 /* Whether a tenant can be seen on this node: a Slurm job by its steps in slurmd's spool folder and its
- * cgroup, a pod by its
- * cgroup. No sign alone proves nothing: it counts as gone only where it was seen alive before. */
+ * cgroup, a pod by its cgroup. No sign alone proves nothing: it counts as gone only where it was seen
+ * alive before. */
 typedef enum TenantPresence {
         TENANT_UNKNOWN, /* of a kind that leaves no signs, or they cannot be read */
         TENANT_ALIVE,
@@ -155,10 +155,10 @@ typedef struct TenantSign {
 typedef enum DriverState {
         DRIVER_UNKNOWN, /* not asked yet */
         DRIVER_OK,
-        DRIVER_MISSING,      /* no module, or no NVML library: nothing to ask */
-        DRIVER_FAILED,       /* NVML or the driver service answered with an error */
-        DRIVER_UNRESPONSIVE, /* no answer within the deadline, or an earlier worker is still stuck in the
-                                driver */
+        DRIVER_MISSING, /* no module, or no NVML library: nothing to ask */
+        DRIVER_FAILED,  /* NVML or the driver service answered with an error */
+        /* no answer within the deadline, or an earlier worker is still stuck in the driver */
+        DRIVER_UNRESPONSIVE,
         _DRIVER_STATE_MAX,
         _DRIVER_STATE_INVALID = -EINVAL,
 } DriverState;

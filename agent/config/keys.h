@@ -30,8 +30,8 @@ typedef struct ConfigKey {
  * section. */
 int config_key_find(const char *section, const char *name);
 
-/* Whether the key takes a list. Such a key is emptied first, and then given each item by config_key_set().
- * */
+/* Whether the key takes a list. Such a key is emptied first, and then given each item by
+ * config_key_set(). */
 bool config_key_is_list(int key);
 void config_key_empty(Config *config, int key);
 
@@ -42,7 +42,7 @@ void config_key_format(const char *section, const char *name, char *ret, size_t 
 int config_section_find(const char *section);
 
 /* Sets one key, or adds to its list, by its place in the table, from the scalar as it stands in a file;
- * `quoted` says that it
- * had quotes. 0 · -ENOMEM · -EINVAL and *ret_problem (to be freed, may be NULL), what the key wants:
+ * `quoted` says that it had quotes. 0 · -ENOMEM · -EINVAL and *ret_problem (to be freed, may be NULL),
+ * what the key wants:
  * "must be true or false". */
 int config_key_set(Config *config, int key, const char *value, bool quoted, char **ret_problem);

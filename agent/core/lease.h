@@ -39,6 +39,6 @@ int lease_remove(Lease *lease, const char *tenant, bool *ret_last);
 /* The tenant's entry, NULL if it does not have the GPU. Borrowed. */
 LeaseTenant* lease_find(const Lease *lease, const char *tenant);
 
-/* "slurm/26.0", "slurm/26.0, pod/…", with as many as fit and "and 2 more" for the rest; "" for a free GPU.
- * */
+/* "slurm/26.0", "slurm/26.0, pod/…", with as many as fit and "and 2 more" for the rest; "" for a free
+ * GPU. */
 void lease_format(const Lease *lease, char *ret, size_t size);

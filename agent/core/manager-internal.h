@@ -120,6 +120,6 @@ void manager_take_reply(Manager *manager, VendorReply *reply, Now now);
 /* Ends the requests past their deadline. */
 void manager_expire_requests(Manager *manager, Now now);
 
-/* What a vendor reply means to the requests that rode on it; bookings are judged by manager_serve_gates().
- * */
+/* What a vendor reply means to the requests that rode on it; bookings are judged by
+ * manager_serve_gates(). */
 void manager_serve_requests(Manager *manager, const VendorReply *reply, Now now);

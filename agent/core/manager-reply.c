@@ -223,8 +223,8 @@ void manager_set_driver(Manager *manager, DriverState state, const char *error) 
         manager->changes |= MANAGER_CHANGE_DRIVER;
 }
 
-/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without it.
- * */
+/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without
+ * it. */
 static bool tells_driver_state(VendorOperation operation) {
         return operation == VENDOR_PROBE || operation == VENDOR_RESET || operation == VENDOR_HOLDERS ||
                         operation == VENDOR_LEFTOVERS;

@@ -103,9 +103,8 @@ static bool request_ends_tenant(const Request *request, size_t item) {
 }
 
 /* The handover that is under way is good for those only who asked for it: somebody else may have used the
- * GPU
- * since. So may a tenant that had the GPU reset under its lease, and asked for another at the end of that.
- * */
+ * GPU since. So may a tenant that had the GPU reset under its lease, and asked for another at the end of
+ * that. */
 static bool handover_serves(const Gpu *gpu, const Request *request, size_t item) {
         return request->tenant && streq(gpu->handover->tenant, request->tenant) &&
                         (request->items[item].former.n == 0 || gpu->handover->tenant_ended) &&

@@ -148,8 +148,7 @@ char* last_line(char *output) {
 }
 
 /* What a check has left behind came to us when its parent ended, whatever session or group it is in; it
- * may still be an
- * NVML client. A process that hangs in the driver stays, and is found as a holder. */
+ * may still be an NVML client. A process that hangs in the driver stays, and is found as a holder. */
 static void orphans_end(void) {
         usec_t deadline_usec = now_monotonic_usec() + ORPHANS_WAIT_USEC;
 

@@ -55,7 +55,6 @@ int fields_read(sd_bus_message *msg, const char *type, const char *signature, co
                 size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n);
 
 /* Makes items of unknown origin fit to be read: strings end and are printable, a bool is 0 or 1. 0 ·
- * -EBADMSG
- * against a field's rule. */
+ * -EBADMSG against a field's rule. */
 int fields_clean_one(const Field *fields, size_t n_fields, void *item);
 int fields_clean(const Field *fields, size_t n_fields, void *items, size_t size, size_t n);

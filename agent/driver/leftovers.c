@@ -57,8 +57,8 @@ static int leftover_open(const Task *task, const GpuHolder *holder, int *ret_pid
                 return -EPERM;
 
         /* From here on the pid is that of this very process, as long as it has not ended: what is read
-         * after the
-         * descriptor was opened, and before it is looked at once more, is about it and nobody else. */
+         * after the descriptor was opened, and before it is looked at once more, is about it and nobody
+         * else. */
         r = process_open(&id, &pidfd);
         if (r < 0)
                 return r;

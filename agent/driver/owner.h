@@ -27,10 +27,9 @@ void owner_from_environment(const char *environment, size_t n, uid_t uid, char *
 int owner_tenant_parse(const char *tenant, OwnerTenant *ret);
 
 /* Whether it is proven that a process was the tenant's, from what its cgroup and environment say. A cgroup
- * of the tenant proves it, and one of another job or pod that it is not. Without any, a job's process has to
- * have its SLURM_JOB_ID, with SLURM_JOB_UID its own uid, which is not root's. A process of a later run of
- * the
- * job (SLURM_RESTART_COUNT) is not the tenant's. */
+ * of the tenant proves it, and one of another job or pod that it is not. Without any, a job's process has
+ * to have its SLURM_JOB_ID, with SLURM_JOB_UID its own uid, which is not root's. A process of a later run
+ * of the job (SLURM_RESTART_COUNT) is not the tenant's. */
 bool owner_proves(
                 const OwnerTenant *tenant, const char *cgroup, const char *environment, size_t n, uid_t uid);
 
@@ -38,6 +37,5 @@ bool owner_proves(
 bool owner_is_tenant(int process_dir_fd, uid_t uid, const OwnerTenant *tenant);
 
 /* What a person would look for, of a process by its folder in /proc: by its cgroup, else by its
- * environment. One that is
- * gone has "". */
+ * environment. One that is gone has "". */
 void owner_find(int process_dir_fd, uid_t uid, char *ret, size_t size);

@@ -88,8 +88,8 @@ static int poll_timeout_msec(usec_t deadline_usec) {
 }
 
 /* Collects output up to its end, or to that of the process and what is there then, dropping what is too
- * much: what the
- * process has started may keep the pipe open for as long as it likes. 0 · -ETIMEDOUT · -errno. */
+ * much: what the process has started may keep the pipe open for as long as it likes. 0 · -ETIMEDOUT ·
+ * -errno. */
 static int read_output(int fd, int pidfd, usec_t deadline_usec, char **ret) {
         CLEANUP(free_ptr) char *output = NULL;
         bool ended = pidfd < 0;
@@ -135,8 +135,7 @@ static int read_output(int fd, int pidfd, usec_t deadline_usec, char **ret) {
 }
 
 /* Waits for a process, by its pidfd or, where it is -1, without asking how long. What it leaves in its
- * group is killed
- * while its pid is still its own. 0 · -ETIMEDOUT: it is not gone · -errno. */
+ * group is killed while its pid is still its own. 0 · -ETIMEDOUT: it is not gone · -errno. */
 static int process_wait(pid_t pid, int pidfd, bool alone, usec_t deadline_usec, int *ret_status) {
         struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
 

@@ -21,9 +21,8 @@ typedef struct ProgramResult {
 #define PROGRAM_OUTPUT_MAX (256U << 10)
 
 /* Executes it in a clean environment and in the root folder, leading a process group of its own, after it
- * was
- * recorded. It has ended when its first process has. 0 and *ret (free its output) · -ENOENT and other errors
- * of exec · -ETIMEDOUT after it was killed at the deadline · -errno. */
+ * was recorded. It has ended when its first process has. 0 and *ret (free its output) · -ENOENT and other
+ * errors of exec · -ETIMEDOUT after it was killed at the deadline · -errno. */
 int program_run(const Task *task, const Program *program, ProgramResult *ret);
 
 /* Splits a command of the configuration on blanks. 0 and *ret (a strv) · -EINVAL there is none · -ENOMEM. */

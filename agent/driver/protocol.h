@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* What gpuagentd and gpuagent-driver say to each other: an sd-bus peer connection over the driver's
- * socket, with
- * one object. One table of fields serves the writer, the reader and the check of what a worker
- * sent.
+ * socket, with one object. One table of fields serves the writer, the reader and the check of what a
+ * worker sent.
  *
- *   Probe   as t -> s aa{sv}          driver's version, GPUs; links as a(ubs). No UUIDs: all GPUs
- *   Reset   as t -> a(sus) aa{sv}     UUID, ResetVerdict, detail; then, as in a probe, how those that were
+ *   Probe     as t -> s aa{sv}        driver's version, GPUs; links as a(ubs). No UUIDs: all GPUs
+ *   Reset     as t -> a(sus) aa{sv}   UUID, ResetVerdict, detail; then, as in a probe, how those that were
  *                                     reset look after it: all, some or none. No UUIDs: InvalidArgs
- *   Holders as t -> a(sutussst)       UUID, pid, start time, uid, user, command, where, used bytes. No
- * UUIDs: all
- *   Leftovers a(ss) t -> as Holders   UUIDs and their ended tenants: ends what is proven to be left of these
- *   Quiesce t -> s                    what would not stop, "" for success
- *   Resume t -> s                     what would not start, "" for success
- *   Checks a(ss) t -> a(sus)          as Reset; UUIDs and their tenants; RESET_DONE: passed
- *   Tenants as t -> a(su)             tenants: each with its TenantPresence, in the order that was asked
+ *   Holders   as t -> a(sutussst)     UUID, pid, start time, uid, user, command, where, used bytes. No
+ *                                     UUIDs: all
+ *   Leftovers a(ss) t -> a(sutussst)  UUIDs and their ended tenants: ends what is proven to be left of
+ *                                     these; then as Holders
+ *   Quiesce   t -> s                  what would not stop, "" for success
+ *   Resume    t -> s                  what would not start, "" for success
+ *   Checks    a(ss) t -> a(sus)       UUIDs and their tenants: as Reset; RESET_DONE: passed
+ *   Tenants   as t -> a(su)           tenants: each with its TenantPresence, in the order that was asked
  *
  * `as` are UUIDs but for Tenants. In `a(ss)` the tenant is "" for none. `t` is the time the caller has, in
  * microseconds, waiting for other requests included. */
@@ -66,11 +66,10 @@ int protocol_append_holders(sd_bus_message *msg, const GpuHolder *holders, size_
 int protocol_append_tenants(sd_bus_message *msg, const TenantSign *signs, size_t n);
 int protocol_append_failure(sd_bus_message *msg, const char *failure);
 
-/* The readers believe nothing: dictionary keys that they do not know are passed over; a wrong type, a string
- * that is not printable ASCII or does not fit, a UUID, bus id or tenant that is none, a value out of
- * range, a key
- * given twice, or too many items are -EBADMSG. 0 and *ret (to be freed; NULL if *ret_n is 0) · -EBADMSG ·
- * -ENOMEM. */
+/* The readers believe nothing: dictionary keys that they do not know are passed over; a wrong type, a
+ * string that is not printable ASCII or does not fit, a UUID, bus id or tenant that is none, a value out
+ * of range, a key given twice, or too many items are -EBADMSG. 0 and *ret (to be freed; NULL if *ret_n is
+ * 0) · -EBADMSG · -ENOMEM. */
 int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIVER_VERSION_SIZE],
                 GpuSample **ret, size_t *ret_n);
 int protocol_read_samples(sd_bus_message *msg, GpuSample **ret, size_t *ret_n);
@@ -84,8 +83,7 @@ int protocol_read_pairs(sd_bus_message *msg, GpuTenant **ret, size_t *ret_n);
 
 /* Makes plain structs that came from a process we do not trust fit to be read: every string NUL-terminated
  * and printable, every bool 0 or 1, counts in range. 0 · -EBADMSG: a UUID, bus id or tenant that is none,
- * or a
- * verdict or presence out of range. */
+ * or a verdict or presence out of range. */
 int protocol_clean_samples(GpuSample *samples, size_t n);
 int protocol_clean_resets(GpuReset *resets, size_t n);
 int protocol_clean_holders(GpuHolder *holders, size_t n);

@@ -12,8 +12,7 @@
 #include "agent/driver/vendor.h"
 
 /* A start is systemd's business once it has the job: it may wait for something that is ordered after us.
- * What
- * fails at once is worth telling. */
+ * What fails at once is worth telling. */
 #define START_WAIT_USEC (5 * USEC_PER_SEC)
 
 DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)

@@ -29,8 +29,7 @@ int units_connect(sd_bus **ret);
 int unit_is_active(sd_bus *bus, const char *unit);
 
 /* Begins a job for each unit, in this order, and waits for them up to the deadline. The jobs say what
- * became of them
- * (to be freed with unit_jobs_free). 0 · -errno. */
+ * became of them (to be freed with unit_jobs_free). 0 · -errno. */
 int units_change(sd_bus *bus, UnitVerb verb, char *const *units, usec_t deadline_usec, UnitJob **ret,
                 size_t *ret_n);
 

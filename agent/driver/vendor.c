@@ -12,8 +12,7 @@
  * and so does an emulated driver in every call: what a kernel module knows, it finds in /proc. The reset
  * asks the kernel module as an administrator (CAP_SYS_ADMIN is its question), lets nvidia-modprobe make
  * missing nodes, and goes to driver.root. Leftovers are searched for, and signalled. A check is an NVML or
- * CUDA
- * client like any other. systemd asks no more of root than to be root; a command that quiesces other
+ * CUDA client like any other. systemd asks no more of root than to be root; a command that quiesces other
  * monitoring may have to talk to sockets that are not root's. */
 static const cap_value_t probe_capabilities[] = { CAP_DAC_OVERRIDE, CAP_SYS_PTRACE };
 static const cap_value_t holders_capabilities[] = {

@@ -22,8 +22,8 @@
 #define MESSAGE_ID_GPUS_BOOKED "fed7be8f920845da9d525c5f920ef81a"
 
 /* A booking was refused, and nothing was booked; MESSAGE names each GPU that was in the way and why.
- * GPUAGENT_TENANT, GPUAGENT_GPU+ (those), GPUAGENT_RESULT (the error's short name), GPUAGENT_DURATION_USEC
- * */
+ * GPUAGENT_TENANT, GPUAGENT_GPU+ (those), GPUAGENT_RESULT (the error's short name),
+ * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_BOOKING_REFUSED "27a2a81283a041d7b223a3e03f4fede2"
 
 /* A booking or a handover would have failed, and succeeded because mode is observe. As for the failure. */

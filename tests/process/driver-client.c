@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Asks gpuagent-driver one thing, for tests: driver-client SOCKET VERB SECONDS [WORD…]. The words of
- * probe, reset and
- * holders are UUIDs, of leftovers and checks UUID=TENANT, of tenants tenants; of hold, a command that is
- * executed with
- * monitoring stopped, before the connection is closed without a word. Prints one line a GPU, holder or
- * tenant; an error
- * as its last word and message, with exit status 1. */
+ * probe, reset and holders are UUIDs, of leftovers and checks UUID=TENANT, of tenants tenants; of hold, a
+ * command that is executed with monitoring stopped, before the connection is closed without a word. Prints
+ * one line a GPU, holder or tenant; an error as its last word and message, with exit status 1. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

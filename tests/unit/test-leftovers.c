@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes that outlive their tenant are ended where they are proven to be its own, and nobody else's are.
- * */
+/* Processes that outlive their tenant are ended where they are proven to be its own, and nobody else's
+ * are. */
 #include "tests/unit/fixture.h"
 
 static void acquire(Fixture *f, const char *ids, const char *tenant) {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Thousands of random days: requests, drivers that fail in every way, processes and tenants that come and
- * go,
- * Xids, maintenance, full disks and crashes in any order. After each step: a GPU is clean, in memory and on
- * file, only if it was reset since a tenant had it or a process was seen, and was given to a tenant only so;
- * who has it is on file, and is one tenant unless it is shared; nothing is due that was just done; and in
- * the
- * end everybody was told once. */
+ * go, Xids, maintenance, full disks and crashes in any order. After each step: a GPU is clean, in memory
+ * and on file, only if it was reset since a tenant had it or a process was seen, and was given to a tenant
+ * only so; who has it is on file, and is one tenant unless it is shared; nothing is due that was just
+ * done; and in the end everybody was told once. */
 #include "tests/unit/fixture.h"
 
 #include <errno.h>
