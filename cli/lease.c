@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/parse.h"
 #include "agent/base/text.h"
 
 /* The next name of the text: a tenant has neither a comma nor a space in it. Its length, 0 at the end. */
@@ -63,4 +64,23 @@ int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Fai
         if (found[0])
                 (void) memcpy(tenant, found, sizeof found);
         return 0;
+}
+
+static bool has_gpus(const Tray *tray, const char *tenant) {
+        for (size_t i = 0; i < tray->n_gpus; i++)
+                if (lease_names(tray->gpus[i].tenant, tenant))
+                        return true;
+        return false;
+}
+
+void lease_find_ended_run(const Tray *tray, char tenant[static TENANT_MAX + 1]) {
+        const char *dot = strrchr(tenant, '.');
+        char earlier[TENANT_MAX + 1];
+        uint32_t restarts;
+
+        if (!dot || parse_u32(dot + 1, UINT32_MAX, &restarts) < 0 || restarts == 0 || has_gpus(tray, tenant))
+                return;
+        (void) snprintf(earlier, sizeof earlier, "%.*s.%u", (int) (dot - tenant), tenant, restarts - 1);
+        if (has_gpus(tray, earlier))
+                (void) memcpy(tenant, earlier, sizeof earlier);
 }

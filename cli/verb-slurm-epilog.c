@@ -17,7 +17,10 @@ static int hand_over(SlurmHook *hook, const Options *options, Failure *failure) 
         r = client_open(options, &client, failure);
         if (r >= 0)
                 r = tray_read(client, &tray, failure);
-        if (r >= 0 && lease_gpus(&tray, hook->job.tenant, &hook->gpus.names) == 0)
+        if (r < 0)
+                return r;
+        lease_find_ended_run(&tray, hook->job.tenant);
+        if (lease_gpus(&tray, hook->job.tenant, &hook->gpus.names) == 0)
                 r = slurm_hook_find_gpus(hook, &tray, failure);
         return r < 0 ? r : slurm_hook_call(hook, client, "Release", hook->gpus.ids, options, failure);
 }

@@ -119,6 +119,27 @@ static void test_a_job_s_only_lease_tells_its_restarts(void **state) {
         assert_int_equal(failure.exit_code, CLI_USAGE);
 }
 
+static void test_an_epilog_finds_the_run_that_a_requeue_has_ended(void **state) {
+        static const char *const cases[][2] = {
+                { "slurm/27.3", "slurm/27.2" }, /* counted already */
+                { "slurm/27.2", "slurm/27.2" }, /* its own */
+                { "slurm/28.1", "slurm/28.1" }, /* both runs have GPUs */
+                { "slurm/27.4", "slurm/27.4" }, /* two runs ago */
+                { "slurm/27.0", "slurm/27.0" }, { "slurm/2.3", "slurm/2.3" },
+        };
+        GpuView leased[] = { { .uuid = UUID_0, .tenant = "slurm/27.2" },
+                { .uuid = UUID_1, .index = 1, .tenant = "slurm/28.0, slurm/28.1" } };
+        Tray leases = { .gpus = leased, .n_gpus = ELEMENTSOF(leased) };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char tenant[TENANT_MAX + 1];
+
+                (void) snprintf(tenant, sizeof tenant, "%s", cases[i][0]);
+                lease_find_ended_run(&leases, tenant);
+                assert_string_equal(tenant, cases[i][1]);
+        }
+}
+
 static void test_slurmd_s_list_has_the_files_in_its_order(void **state) {
         static const char text[] = "slurmd: Node configuration differs from hardware: CPUs=4:2(hw)\n" GRES(
                         "/dev/nvidia3",
@@ -319,6 +340,7 @@ int main(void) {
                 cmocka_unit_test(test_an_environment_with_a_mistake_is_refused),
                 cmocka_unit_test(test_leases_are_told_by_whole_names),
                 cmocka_unit_test(test_a_job_s_only_lease_tells_its_restarts),
+                cmocka_unit_test(test_an_epilog_finds_the_run_that_a_requeue_has_ended),
                 cmocka_unit_test(test_slurmd_s_list_has_the_files_in_its_order),
                 cmocka_unit_test(test_a_list_that_is_not_certain_is_refused),
                 cmocka_unit_test(test_uuids_say_more_than_numbers),
