@@ -13,8 +13,10 @@ declare -A lab_address=(
 )
 
 lab_repo=$(cd "$lab_dir/../.." && pwd)
+# A second lab beside the first is one with another name; they share the cache.
+lab_name=${LAB_NAME:-gpuagent-lab}
 lab_cache=/var/cache/gpuagent-lab
-lab_state=/var/lib/gpuagent-lab
+lab_state=/var/lib/$lab_name
 
 say() {
         printf '%s\n' "$*"
@@ -95,7 +97,7 @@ cgroup_path() {
 
         root=$(findmnt --first-only --noheadings --output TARGET --types cgroup2) ||
                 die "no cgroup2 mount on this machine"
-        printf '%s\n' "$root/gpuagent-lab${1:+/$1}"
+        printf '%s\n' "$root/$lab_name${1:+/$1}"
 }
 
 cgroup_is_populated() {
@@ -126,7 +128,7 @@ cgroup_rmdir_everywhere() {
         local mount
 
         while IFS= read -r mount; do
-                cgroup_rmdir "$mount/gpuagent-lab${1:+/$1}" || return 1
+                cgroup_rmdir "$mount/$lab_name${1:+/$1}" || return 1
         done < <(findmnt --noheadings --list --output TARGET --types cgroup,cgroup2)
 }
 
