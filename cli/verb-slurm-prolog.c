@@ -29,7 +29,6 @@ int verb_slurm_prolog(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(slurm_hook_done) SlurmHook hook = {};
         CLEANUP(free_ptr) char *what = NULL;
-        const char *names;
         int r;
 
         r = slurm_hook_read(SLURM_PROLOG, options, &hook, &failure);
@@ -39,18 +38,17 @@ int verb_slurm_prolog(const Options *options, int argc, char **argv) {
                 return slurm_hook_succeed();
 
         r = book(&hook, options, &failure);
-        names = hook.gpus.names ?: "its GPUs";
         if (r < 0 && !hook.config->handover.reset) {
                 print_line(stdout, "job %u: GPUs not booked: %s (handover.reset is off)", hook.job.id,
                                 failure.message ?: "out of memory");
                 return slurm_hook_succeed();
         }
         if (r < 0) {
-                if (asprintf(&what, "GPUs %s refused", names) < 0)
+                if (hook.gpus.names && asprintf(&what, "GPUs %s refused", hook.gpus.names) < 0)
                         what = NULL;
                 return slurm_hook_fail(&hook, what ?: "GPUs refused", &failure);
         }
         if (!options->quiet)
-                print_line(stdout, "job %u: GPUs %s booked", hook.job.id, names);
+                print_line(stdout, "job %u: GPUs %s booked", hook.job.id, hook.gpus.names ?: "");
         return slurm_hook_succeed();
 }
