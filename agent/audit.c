@@ -42,9 +42,14 @@ static int compare_index(const void *a, const void *b) {
         return (x->sample.index > y->sample.index) - (x->sample.index < y->sample.index);
 }
 
+/* It was not reset, and should not be. */
+static bool was_kept(const RequestItem *item) {
+        return item->kept || item->outcome == OUTCOME_SKIPPED;
+}
+
 static bool all_kept(const Request *request) {
         for (size_t i = 0; i < request->n_items; i++)
-                if (!request->items[i].kept)
+                if (!was_kept(request->items + i))
                         return false;
         return true;
 }
@@ -62,7 +67,7 @@ static size_t collect_gpus(const Request *request, bool failed_only, const Gpu *
                 return 0;
         for (size_t i = 0; i < request->n_items; i++)
                 if (failed_only ? outcome_is_failure(request->items[i].outcome)
-                                : request->items[i].kept == kept)
+                                : was_kept(request->items + i) == kept)
                         gpus[n++] = request->items[i].gpu;
         qsort(gpus, n, sizeof *gpus, compare_index);
         return n;
@@ -84,7 +89,7 @@ static size_t job_of_tenant(const char *tenant, const char **ret) {
 /* What became of a request, for the journal. */
 typedef enum AuditEnd {
         AUDIT_DONE,
-        AUDIT_KEPT,    /* a release of what others still share */
+        AUDIT_KEPT,    /* a release of what others still share, or GPUs in MIG mode */
         AUDIT_SKIPPED, /* handover.reset is off */
         AUDIT_FAILED,
         AUDIT_OBSERVED, /* failed, and the site only observes */
@@ -153,7 +158,9 @@ static void print_request(FILE *file, const Request *request, const Gpu *const *
                                 request->message ? request->message
                                                  : outcome_to_string(request_outcome(request)));
         if (end == AUDIT_KEPT)
-                (void) fputs(": others share them still", file);
+                (void) fputs(request->outcome == OUTCOME_SKIPPED ? ": MIG mode is on"
+                                                                 : ": others share them still",
+                                file);
         if (end == AUDIT_SKIPPED)
                 (void) fputs(": handover.reset is off", file);
         if (end == AUDIT_OBSERVED)
@@ -234,7 +241,9 @@ static void on_request_finished(const Request *request, void *userdata) {
                         failed ? bus_error_short_name(request_outcome(request))
                                         : end == AUDIT_SKIPPED || end == AUDIT_KEPT
                                         ? "skipped"
-                                        : outcome_to_string(request->outcome));
+                                        : outcome_to_string(request->outcome == OUTCOME_SKIPPED
+                                                                          ? OUTCOME_DONE /* others were */
+                                                                          : request->outcome));
         journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
                         (unsigned long) (request->finished_usec - request->started_usec));
         journal_send(&entry);

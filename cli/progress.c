@@ -11,7 +11,7 @@ typedef struct ProgressLine {
         char *path;
         char name[GPU_UUID_SIZE]; /* the index, as a rule */
         char text[160];
-        bool reset;
+        bool reset, skipped;
 } ProgressLine;
 
 struct Progress {
@@ -86,6 +86,7 @@ static int on_finished(Progress *progress, sd_bus_message *message) {
         if (!line)
                 return 0;
 
+        line->skipped = streq(result, "skipped");
         line->reset = streq(result, "done") || streq(result, "fabric-pending");
         set_text(line, line->reset ? "reset" : result, detail);
         progress_draw(progress);
@@ -156,7 +157,7 @@ int progress_list(const Progress *progress, bool reset_only, char **ret) {
         if (!list)
                 return -ENOMEM;
         for (size_t i = 0; i < progress->n_lines; i++)
-                if (!reset_only || progress->lines[i].reset) {
+                if (reset_only ? progress->lines[i].reset : !progress->lines[i].skipped) {
                         if (end != list)
                                 end = stpcpy(end, ",");
                         end = stpcpy(end, progress->lines[i].name);

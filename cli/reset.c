@@ -12,9 +12,12 @@
 static void print_result(const Progress *progress, const Options *options, bool ok) {
         CLEANUP(free_ptr) char *list = NULL;
 
-        if (options->quiet || progress_list(progress, !ok, &list) < 0 || list[0] == '\0')
+        if (options->quiet || progress_list(progress, !ok, &list) < 0)
                 return;
-        print_line(stdout, options->wait ? "GPUs %s reset" : "GPUs %s will be reset", list);
+        if (list[0] == '\0' && ok)
+                print_line(stdout, "no GPU was reset: MIG mode is on");
+        else if (list[0] != '\0')
+                print_line(stdout, options->wait ? "GPUs %s reset" : "GPUs %s will be reset", list);
 }
 
 int reset_gpus(Client *client, const Options *options, char **ids, Failure *failure) {

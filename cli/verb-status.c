@@ -64,6 +64,9 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
                 (void) snprintf(ret, size,
                                 "wait for its holders to end, or end them, then: gpuagentctl reset -i %s",
                                 name);
+        else if (gpu->mig && !streq(gpu->state, "clean"))
+                (void) snprintf(ret, size, "nvidia-smi -i %s -mig 0, then: gpuagentctl reset -i %s", name,
+                                name);
         else if (streq(gpu->state, "quarantined"))
                 (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray",
                                 name);

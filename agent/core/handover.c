@@ -230,10 +230,9 @@ static void handover_judge_probe(Handover *handover, bool listed, usec_t now_use
                                 sample->error);
         else if (!sample->mig)
                 handover_judge_action(handover, now_usec);
-        else if (handover->config->handover.mig == MIG_SKIP) {
-                handover->skipped = true;
-                handover_end(handover, OUTCOME_DONE, now_usec, NULL);
-        } else
+        else if (handover->config->handover.mig == MIG_SKIP)
+                handover_end(handover, OUTCOME_SKIPPED, now_usec, NULL);
+        else
                 handover_end(handover, OUTCOME_NOT_SUPPORTED, now_usec,
                                 "is in MIG mode and cannot be reset; switch MIG off (nvidia-smi -mig 0) "
                                 "first");

@@ -62,7 +62,6 @@ struct Handover {
         bool announced;          /* ResetStarted was told */
         bool tenant_ended;       /* what is left of the tenant's processes may be ended */
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
-        bool skipped;                            /* left alone on the site's wish, and not clean */
         bool used;      /* somebody had the GPU while this was on its way: it will not be clean */
         bool held;      /* a search for somebody else saw a process after the reset */
         bool disturbed; /* an Xid came while the reset was under way: before its end, or after it? */

@@ -22,6 +22,7 @@ static bool outcome_quarantines(const Handover *handover) {
         case OUTCOME_DRIVER_UNRESPONSIVE:
                 return handover->announced; /* the reset was tried, and nobody knows how far it went */
         case OUTCOME_DONE:
+        case OUTCOME_SKIPPED:
         case OUTCOME_FABRIC_PENDING:
         case OUTCOME_LEASED:
         case OUTCOME_MAINTENANCE:
@@ -70,7 +71,7 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         memcpy(last->tenant, handover->tenant, sizeof last->tenant);
         memcpy(last->steps, handover->steps, sizeof last->steps);
 
-        if (handover->skipped) {
+        if (handover->outcome == OUTCOME_SKIPPED) {
                 if (gpu->record == GPU_STATE_CLEAN)
                         gpu->record = GPU_STATE_DIRTY;
                 gpu_set_reason(gpu, "is in MIG mode and was left alone");
@@ -94,7 +95,7 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
 static void gpu_take_back_clean(Gpu *gpu, const char *error) {
         Handover *handover = gpu->handover;
 
-        if (outcome_is_failure(handover->outcome) || handover->skipped)
+        if (outcome_is_failure(handover->outcome) || handover->outcome == OUTCOME_SKIPPED)
                 return;
         handover->outcome = OUTCOME_NOT_CLEAN;
         (void) snprintf(handover->detail, sizeof handover->detail,
@@ -152,7 +153,7 @@ static void manager_tell_changes(Manager *manager) {
 
 /* Takes those that have nothing unfinished and nothing to learn off the list. Oldest first, linked by
  * `following`. */
-static Request* manager_take_finished(Manager *manager) {
+static Request *manager_take_finished(Manager *manager) {
         Request *request = manager->first, *finished = NULL, **end = &finished;
         VendorOperation operation;
 

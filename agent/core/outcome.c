@@ -6,6 +6,7 @@
 
 static const char *const outcome_table[_OUTCOME_MAX] = {
         [OUTCOME_DONE] = "done",
+        [OUTCOME_SKIPPED] = "skipped",
         [OUTCOME_FABRIC_PENDING] = "fabric-pending",
         [OUTCOME_LEASED] = "leased",
         [OUTCOME_MAINTENANCE] = "maintenance",

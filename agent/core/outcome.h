@@ -8,6 +8,7 @@
 
 typedef enum Outcome {
         OUTCOME_DONE,
+        OUTCOME_SKIPPED,        /* left alone on the site's wish, and not clean: a GPU in MIG mode */
         OUTCOME_FABRIC_PENDING, /* reset, but the fabric had not settled in time and no clique is expected */
         OUTCOME_LEASED,
         OUTCOME_MAINTENANCE,

@@ -105,9 +105,20 @@ exits 0 "and end" epilog 40 0
 # MIG, sharing, the handover switched off.
 exits 1 "MIG devices are refused" prolog 41 0 CUDA_VISIBLE_DEVICES=MIG-5f2b1a2e-0000-5000-8000-000000000000
 like "and the reason is given" "$output" MIG
+exits 1 "and so is what is no list of GPUs" prolog 41 0,0
+is "in good words" "$output" "job 41: GPUs refused: SLURM_JOB_GPUS is '0,0', which is no list of GPUs"
 configure 'handover: {mig: skip, shared: count}'
 exits 0 "unless they are to be left alone" prolog 41 0 CUDA_VISIBLE_DEVICES=MIG-5f2b1a2e-0000-5000-8000-000000000000
 exits 0 "their epilog is content, too" epilog 41 0 CUDA_VISIBLE_DEVICES=MIG-5f2b1a2e-0000-5000-8000-000000000000
+gpuagent-emulate mig 1 on && refresh
+exits 0 "so is a whole GPU in MIG mode" prolog 41 1,2
+exits 0 "and its end" epilog 41 1,2
+is "of which the journal tells what was reset" "$(audit slurm-epilog)" "job 41: GPUs 2 reset"
+exits 0 "a reset leaves it alone" gpuagentctl reset -i 1
+is "and says so" "$output $(gpu 1 LastResetResult)" "no GPU was reset: MIG mode is on skipped"
+is "as the journal does" "$(audit gpuagentd)" "GPUs 1 not reset: MIG mode is on"
+like "status knows what to do" "$(gpuagentctl status 1)" "to do: *nvidia-smi -i 1 -mig 0"
+gpuagent-emulate mig 1 off && refresh
 before=$(true_resets 0)
 exits 0 "a GPU is shared" prolog 42 0
 exits 0 "by two jobs" prolog 43 0

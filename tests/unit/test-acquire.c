@@ -440,7 +440,8 @@ static void test_a_gpu_in_mig_mode_is_refused_or_left_alone(void **state) {
         f->config->handover.mig = MIG_SKIP;
         assert_int_equal(fixture_acquire(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
         assert_booked(f, 0, "slurm/1.0");
-        assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_SKIPPED);
+        assert_int_equal(fixture_count(f, "finished 0 slurm/1.0 skipped"), 1);
         assert_int_not_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
         assert_int_equal(f->fake.gpus[0].resets, 0);
         assert_int_equal(fixture_gpu(f, 0)->reset_count, 0);
