@@ -153,7 +153,7 @@ static void manager_tell_changes(Manager *manager) {
 
 /* Takes those that have nothing unfinished and nothing to learn off the list. Oldest first, linked by
  * `following`. */
-static Request *manager_take_finished(Manager *manager) {
+static Request* manager_take_finished(Manager *manager) {
         Request *request = manager->first, *finished = NULL, **end = &finished;
         VendorOperation operation;
 
