@@ -140,6 +140,19 @@ static void print_what(FILE *file, const Request *request, const Gpu *const *gpu
         (void) fputs((request->kind == REQUEST_ACQUIRE ? booking : reset)[end], file);
 }
 
+/* Whose leases a release by force has ended. */
+static void print_forced(FILE *file, const Request *request) {
+        for (size_t i = 0; request->force && i < request->n_items; i++) {
+                const Lease *former = &request->items[i].former;
+                char tenants[GPU_TENANT_SIZE];
+
+                lease_format(former, tenants, sizeof tenants);
+                if (former->n > 0 && !streq(tenants, request->tenant ?: ""))
+                        (void) fprintf(file, " (by force: GPU %u was leased to %s)",
+                                        request->items[i].gpu->sample.index, tenants);
+        }
+}
+
 /* "job 26: GPUs 0,1 reset", "job 27: GPU reset of 0 failed: …", "GPUs 0,1 booked for pod/…" */
 static void print_request(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
         const char *job;
@@ -153,6 +166,7 @@ static void print_request(FILE *file, const Request *request, const Gpu *const *
                 (void) fprintf(file, " for %s", request->tenant);
         if (request->reason)
                 (void) fprintf(file, " (%s)", request->reason);
+        print_forced(file, request);
         if (end == AUDIT_FAILED || end == AUDIT_OBSERVED)
                 (void) fprintf(file, ": %s",
                                 request->message ? request->message

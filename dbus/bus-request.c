@@ -134,10 +134,15 @@ static int verify_known(const BusConnection *connection, sd_bus_message *msg, ch
         return bus_error_from_outcome(error, OUTCOME_NOT_CLEAN, counts[0] != '\0' ? counts : "Not clean");
 }
 
-/* A release by somebody who has not got the GPU has no request that the audit could tell of. */
-static int refuse(const Manager *manager, const BusOptions *options, int r, sd_bus_error *error) {
+/* What is refused at once has no request that the audit could tell of. */
+static int refuse(const Manager *manager, RequestKind kind, const BusOptions *options, int r,
+                sd_bus_error *error) {
         if (r == -EPERM)
                 log_message(LOG_NOTICE, "A release for %s changes nothing: %s", options->tenant,
+                                manager_error(manager));
+        else if (kind == REQUEST_ACQUIRE || kind == REQUEST_RELEASE)
+                log_message(LOG_NOTICE, "A %s for %s is refused: %s",
+                                kind == REQUEST_ACQUIRE ? "booking" : "release", options->tenant,
                                 manager_error(manager));
         return bus_error_from_manager(error, manager, r);
 }
@@ -161,14 +166,14 @@ static int request_start(BusCall *call, RequestKind kind, char *const *ids, cons
         if (options->no_wait) {
                 r = manager_request(manager, kind, ids, &request_options, NULL, NULL, now_read(), NULL);
                 if (r < 0)
-                        return refuse(manager, options, r, error);
+                        return refuse(manager, kind, options, r, error);
                 return sd_bus_reply_method_return(call->message, NULL);
         }
 
         r = manager_request(
                         manager, kind, ids, &request_options, on_request_done, call, now_read(), &request);
         if (r < 0)
-                return refuse(manager, options, r, error);
+                return refuse(manager, kind, options, r, error);
 
         (void) take_ptr(&owned); /* answered and freed already, or the request's end does that */
         if (request)

@@ -7,6 +7,7 @@ config='{handover: {busy-grace: 300ms}, driver: {poll-interval: 500ms}}'
 in_tray
 
 ctl() { setpriv --reuid "$1" --regid "$(id -g "$1")" --init-groups gpuagentctl "${@:2}"; }
+said() { sed -n 's/^MESSAGE=//p' /run/tray/journal | tail -n 1; }
 tenants() { gpuagentctl list --json=short | jq -r '[.[] | .tenant // "-"] | join(" ")'; }
 
 exits 2 "a booking needs a tenant" gpuagentctl acquire -i 0
@@ -27,6 +28,7 @@ exits 0 "a member of the group books" ctl operator acquire --tenant pod/x -i 0,1
 is "in one line" "$output" "GPUs 0,1 booked for pod/x"
 exits 0 "again, by the beginning of a UUID" gpuagentctl acquire --tenant pod/x -i "$(gpu 0 UUID | cut -c1-12)"
 exits 3 "a GPU that is not there is not booked" gpuagentctl acquire --tenant pod/x -i 0,9
+like "which is in the log, too" "$(tail -n 1 /run/tray/gpuagentd.log)" "A booking for pod/x is refused: There is no GPU 9 on this tray"
 exits 1 "a GPU that is had is refused" gpuagentctl acquire --job 80 -i 1,2
 like "by name" "$output" "GPU 1 is leased to pod/x"
 exits 1 "and not reset" gpuagentctl reset
@@ -38,6 +40,7 @@ exits 1 "others cannot release it" gpuagentctl release --tenant pod/y -i 0
 exits 4 "nor can the group by force" ctl operator release --tenant pod/y -i 0 --force
 is "it is still had" "$(gpu 0 Tenant)" pod/x
 exits 0 "root can" gpuagentctl release --tenant pod/y -i 0 --force
+is "and the journal tells whose lease it was" "$(said)" "GPUs 0 reset for pod/y (by force: GPU 0 was leased to pod/x)"
 exits 0 "the tenant can, with all it has" gpuagentctl release --tenant pod/x
 is "nobody has any" "$(tenants)" "- - - -"
 exits 0 "--help fits a screen" gpuagentctl --help
