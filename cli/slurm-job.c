@@ -14,7 +14,8 @@ void slurm_job_done(SlurmJob *job) {
         *job = (SlurmJob){};
 }
 
-int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n) {
+/* "0,3" to numbers. 0, *ret (to be freed) and *ret_n · -EINVAL · -ENOMEM. */
+static int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n) {
         CLEANUP(strv_free_ptr) char **items = NULL;
         CLEANUP(free_ptr) uint32_t *positions = NULL;
         size_t n;

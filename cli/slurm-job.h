@@ -28,6 +28,3 @@ int slurm_job_read(SlurmJob *ret, Failure *failure);
 
 /* 0 · negative, and *failure says what is wrong with the list. */
 int slurm_job_read_positions(SlurmJob *job, Failure *failure);
-
-/* "0,3" to numbers. 0, *ret (to be freed) and *ret_n · -EINVAL · -ENOMEM. */
-int slurm_positions_parse(const char *text, uint32_t **ret, size_t *ret_n);

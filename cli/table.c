@@ -141,7 +141,7 @@ void table_add_u64_as(Table *table, uint64_t value, const char *text) {
                 table_note(table, json_add(table, json_u64(value)));
 }
 
-void table_add_u64(Table *table, uint64_t value) {
+static void table_add_u64(Table *table, uint64_t value) {
         char text[24];
 
         (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);

@@ -21,7 +21,6 @@ DEFINE_CLEANUP(Table, table_free_ptr, table_free)
  * programs. A failure is kept, and told by table_print(). */
 void table_add_string(Table *table, const char *s);
 void table_add_u32(Table *table, uint32_t value);
-void table_add_u64(Table *table, uint64_t value);
 
 /* A number for programs that people read as `text`. */
 void table_add_u64_as(Table *table, uint64_t value, const char *text);

@@ -66,20 +66,11 @@ void manager_dispatch(Manager *manager, Now now);
 /* Brings to an end what has come to its end: records, the state file, then everybody who is to be told. */
 void manager_commit(Manager *manager, Now now);
 
-/* Puts one GPU of a request on its way: joins the handover that will do, or makes one. 0 · -ENOMEM. */
-int manager_enlist(Manager *manager, Request *request, size_t item, Now now);
-
 /* Takes the request off the handovers that it waits for. */
 void request_withdraw(Request *request);
 
 /* 1 and *ret: what the request still has to learn, one after the other · 0: nothing. */
 int request_wants(const Request *request, VendorOperation *ret);
-
-/* A whole request fails for the driver's sake. */
-void request_fail_by_driver(Request *request, DriverState state, const char *error);
-
-/* Whether the request is about the GPU. */
-bool request_names(const Request *request, const Gpu *gpu);
 
 bool manager_has_leases(const Manager *manager);
 bool manager_has_no_handover(const Manager *manager);
@@ -102,9 +93,6 @@ void manager_restore_leases(Request *request, Now now);
 
 /* The GPUs that a release without ids is about: those leased to the tenant or on their way from it. */
 size_t manager_find_leased(const Manager *manager, const char *tenant, Gpu **ret);
-
-/* The tenant had the GPU: it is clean no more. */
-void gpu_note_tenant(Gpu *gpu, const char *tenant);
 
 /* A booking: what it needs first. 0 · -EINVAL, -ENOTSUP with manager_error(). */
 int manager_begin_gate(Manager *manager, Request *request);

@@ -16,7 +16,8 @@ bool manager_has_leases(const Manager *manager) {
         return false;
 }
 
-bool request_names(const Request *request, const Gpu *gpu) {
+/* Whether the request is about the GPU. */
+static bool request_names(const Request *request, const Gpu *gpu) {
         for (size_t i = 0; i < request->n_items; i++)
                 if (request->items[i].gpu == gpu)
                         return true;

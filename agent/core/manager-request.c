@@ -45,7 +45,8 @@ static int manager_resolve(Manager *manager, char *const *ids, Gpu ***ret, size_
         return 0;
 }
 
-void request_fail_by_driver(Request *request, DriverState state, const char *error) {
+/* A whole request fails for the driver's sake. */
+static void request_fail_by_driver(Request *request, DriverState state, const char *error) {
         request_fail_whole(request,
                         state == DRIVER_UNRESPONSIVE ? OUTCOME_DRIVER_UNRESPONSIVE : OUTCOME_NO_DRIVER,
                         state == DRIVER_OK ? "The driver lists no GPU on this tray"
@@ -111,7 +112,8 @@ static bool handover_serves(const Gpu *gpu, const Request *request, size_t item)
                         !(gpu->next && streq(gpu->next->tenant, request->tenant));
 }
 
-int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
+/* Puts one GPU of a request on its way: joins the handover that will do, or makes one. 0 · -ENOMEM. */
+static int manager_enlist(Manager *manager, Request *request, size_t item, Now now) {
         Gpu *gpu = request->items[item].gpu;
         Handover **slot = &gpu->handover;
         int r;
@@ -149,7 +151,8 @@ static void request_undo(Request *request) {
         }
 }
 
-void gpu_note_tenant(Gpu *gpu, const char *tenant) {
+/* The tenant had the GPU: it is clean no more. */
+static void gpu_note_tenant(Gpu *gpu, const char *tenant) {
         (void) snprintf(gpu->last_tenant, sizeof gpu->last_tenant, "%s", tenant);
         gpu->changes |= GPU_CHANGE_STATE;
         if (gpu->record != GPU_STATE_CLEAN)

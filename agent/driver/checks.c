@@ -39,7 +39,8 @@ static void checks_done(Checks *checks) {
         free(checks->uuids);
 }
 
-bool check_name_is_valid(const char *name) {
+/* A name that is a check, as far as names go: not hidden. */
+static bool check_name_is_valid(const char *name) {
         return name[0] != '.' && name[0] != '\0';
 }
 

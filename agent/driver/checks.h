@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A name that is a check, as far as names go: not hidden. */
-bool check_name_is_valid(const char *name);
-
 /* Ends in ".warn": what it finds is only logged. */
 bool check_only_warns(const char *name);
 

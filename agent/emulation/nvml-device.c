@@ -81,7 +81,8 @@ EXPORT NvmlReturn nvmlDeviceGetPciInfo_v3(NvmlDevice device, NvmlPciInfo *pci) {
         return NVML_OK;
 }
 
-NvmlReturn view_telemetry(const View *view, Telemetry *ret) {
+/* What the GPU of an opened view measures. NVML_OK · NVML_NO_MEMORY. */
+static NvmlReturn view_telemetry(const View *view, Telemetry *ret) {
         CLEANUP(clients_done) Clients clients = {};
 
         if (clients_read(&view->header, view->now, &clients) < 0)

@@ -8,8 +8,5 @@
 /* view_open() with what the GPU measures. VIEW_READY · another: the answer. */
 NvmlReturn view_open_telemetry(NvmlDevice device, bool complete, View *ret_view, Telemetry *ret);
 
-/* What the GPU of an opened view measures. NVML_OK · NVML_NO_MEMORY. */
-NvmlReturn view_telemetry(const View *view, Telemetry *ret);
-
 /* `bus_id` in NVIDIA's spelling. */
 void pci_info_fill(const char *bus_id, const GpuModel *model, NvmlPciInfo *ret);
