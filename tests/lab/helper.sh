@@ -156,6 +156,16 @@ let_go() {
         on "$1" 'systemctl stop foreign.service 2>/dev/null'
 }
 
+# configure TRAY YAML: until the test's end.
+configure() {
+        on "$1" "mkdir -p /etc/gpuagent/gpuagentd.yaml.d &&
+                printf '%s\n' '$2' >/etc/gpuagent/gpuagentd.yaml.d/90-test.yaml && systemctl reload gpuagentd"
+}
+
+unconfigure() {
+        on "$1" 'rm -f /etc/gpuagent/gpuagentd.yaml.d/90-test.yaml && systemctl reload-or-restart gpuagentd'
+}
+
 # --- Slurm
 
 node_state() {
@@ -164,6 +174,11 @@ node_state() {
 
 node_is() {
         [[ $(node_state "$1") == "$2" ]]
+}
+
+# Drained, or going to be when its last job is over.
+node_drains() {
+        [[ $(node_state "$1") == drain* ]]
 }
 
 # The whole reason; sinfo -R cuts it.
@@ -176,6 +191,25 @@ submit() {
         local command=${*: -1}
 
         joe "cd /tmp && sbatch --parsable --output=/dev/null ${*:1:$#-1} --wrap $(printf %q "$command")"
+}
+
+# A requeued job is left to the administrator after a failed prolog: state and reason.
+job_in_queue() {
+        controller "squeue --noheader --jobs=$1 --format='%T %r'"
+}
+
+job_is_running() {
+        [[ $(job_in_queue "$1") == RUNNING* ]]
+}
+
+# cancel_all: whatever a test has left behind.
+cancel_all() {
+        controller 'scancel --user=joe'
+        poll 120 no_jobs
+}
+
+no_jobs() {
+        [[ -z $(controller 'squeue --noheader') ]]
 }
 
 # Over means that the epilog has ended, too.
@@ -193,9 +227,36 @@ audit() {
                 _SYSTEMD_UNIT=gpuagentd.service | grep '^job $2:'"
 }
 
+# prolog_said TRAY JOB: the agent's lines about a job's prolog.
+prolog_said() {
+        on "$1" "journalctl --sync; journalctl --quiet --boot --identifier=slurm-prolog --output=cat \
+                _SYSTEMD_UNIT=gpuagentd.service | grep '^job $2:'"
+}
+
 has_audit() {
         [[ -n $(audit "$@") ]]
 }
+
+# slurm_conf LINES: what all hosts' slurm.conf has beyond the lab's own.
+slurm_conf() {
+        local host
+
+        for host in sched-control root@login "${trays[@]}"; do
+                on "$host" "sed -i '/^# For a test/,\$d' /etc/slurm/slurm.conf &&
+                        printf '%s\n' '# For a test' '$1' >>/etc/slurm/slurm.conf"
+        done
+        controller 'scontrol reconfigure'
+        for host in "${trays[@]}"; do
+                poll 30 on "$host" "scontrol show slurmd"
+        done
+}
+
+# The lab itself hands over by its epilog alone.
+gate_is_open() {
+        ! on sched-control "grep -q '^# For a test' /etc/slurm/slurm.conf"
+}
+
+gate_lines=$'PrologFlags=Alloc,Contain\nProlog=/usr/lib/gpuagent/slurm/prolog'
 
 # --- Beginning and end
 
@@ -216,8 +277,10 @@ make_ready() {
         local tray=$1
 
         let_go "$tray"
-        on "$tray" 'gpuagent-emulate heal && gpuagent-emulate hang off &&
-                systemctl start gpuagent-driver.socket gpuagentd slurmd'
+        on "$tray" 'rm -f /etc/gpuagent/gpuagentd.yaml.d/90-test.yaml /shared/ran /shared/go
+                gpuagent-emulate heal && gpuagent-emulate hang off &&
+                systemctl start gpuagent-driver.socket gpuagentd slurmd &&
+                systemctl reload gpuagentd && gpuagentctl maintenance off'
         if ! column_is "$tray" PARTITION '32766 32766 32766 32766'; then
                 assign "$tray" 32766 default
         fi
@@ -228,10 +291,17 @@ make_ready() {
         poll 60 tray_is_ready "$tray"
 }
 
+# begin [gate]: with the prolog.
 begin() {
         local tray
 
         "$lab" up >&2 || bail_out "the lab does not come up"
+        if [[ ${1-} == gate ]]; then
+                slurm_conf "$gate_lines"
+        elif ! gate_is_open; then
+                slurm_conf ''
+                on sched-control "sed -i '/^# For a test/,\$d' /etc/slurm/slurm.conf"
+        fi
         for tray in "${trays[@]}"; do
                 make_ready "$tray" >/dev/null 2>&1 ||
                         bail_out "$tray is not ready: $(column "$tray" STATE), $(node_state "$tray")"
