@@ -129,6 +129,10 @@ GpuState fixture_file_state(const Fixture *fixture, size_t i);
 void fixture_break_state(Fixture *fixture);
 void fixture_mend_state(Fixture *fixture);
 
+/* What the fixture makes its tray and its vendor of (fake.c). A good GPU · as VendorOps has it. */
+void fake_gpu_init(FakeGpu *gpu, size_t i);
+int fake_start(const VendorRequest *request, void *userdata);
+
 void fake_uuid(size_t i, char ret[static GPU_UUID_SIZE]);
 
 /* A process that holds the GPU's node; `by_nvml`: NVML lists it too. */
