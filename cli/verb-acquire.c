@@ -3,6 +3,7 @@
 #include "agent/base/text.h"
 #include "cli/gpu-list.h"
 #include "cli/lease.h"
+#include "cli/own-job.h"
 
 typedef struct Booking {
         const char *member; /* of the interface */
@@ -23,6 +24,20 @@ static int call(Client *client, const Booking *booking, const Options *options, 
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask gpuagentd to %s", booking->verb);
         return client_call(client, message, request_timeout(options), NULL, failure);
+}
+
+/* A container inside a Slurm job has its GPUs by the job's lease, whoever may or may not book. */
+static bool has_them_by_its_job(Client *client, char **ids, const Options *options, const Failure *failure) {
+        CLEANUP(failure_done) Failure ignored = {};
+        CLEANUP(tray_done) Tray tray = {};
+        char tenant[TENANT_MAX + 1];
+
+        if ((!streq(failure->error, "Leased") && failure->exit_code != CLI_DENIED) ||
+                        tray_read(client, &tray, &ignored) < 0 || own_job_has_gpus(&tray, ids, tenant) <= 0)
+                return false;
+        if (!options->quiet)
+                print_line(stdout, "GPUs %s are had by %s, which this is part of", options->ids, tenant);
+        return true;
 }
 
 static int run(const Booking *booking, const Options *given) {
@@ -46,6 +61,8 @@ static int run(const Booking *booking, const Options *given) {
         }
         if (r >= 0)
                 r = call(client, booking, &options, ids, &failure);
+        if (r < 0 && streq(booking->verb, "acquire") && has_them_by_its_job(client, ids, &options, &failure))
+                return CLI_DONE;
         if (r < 0)
                 return failure_report(&failure);
 

@@ -46,6 +46,23 @@ is "nobody has any" "$(tenants)" "- - - -"
 exits 0 "--help fits a screen" gpuagentctl --help
 holds "of thirty lines" [ "$(wc -l <<<"$output")" -le 30 ]
 
+# A container in a Slurm job: it has what its job has.
+inside() { # CGROUP USER VERB…: as if the caller stood in that cgroup
+        echo "0::$1" >/run/tray/cgroup
+        unshare --mount bash -c 'mount --bind /run/tray/cgroup /proc/$$/cgroup && exec setpriv --reuid "$1" --regid "$(id -g "$1")" \
+                --init-groups gpuagentctl "${@:2}"' bash "${@:2}"
+}
+job=/system.slice/slurmstepd.scope/job_26/step_0
+exits 0 "a job books" gpuagentctl acquire --tenant slurm/26.1 -i 0,1
+exits 0 "a container in it has its GPUs" inside $job root acquire --tenant pod/z -i 0,1
+like "which is said" "$output" "by slurm/26.1"
+exits 0 "also one that may book nothing" inside $job nobody acquire --tenant pod/z -i 1
+exits 4 "but not more" inside $job nobody acquire --tenant pod/z -i 1,2
+exits 1 "nor in another job" inside /system.slice/slurmstepd.scope/job_2/step_0 root acquire --tenant pod/z -i 0
+exits 1 "nor in a cgroup that is only called so" inside "/user.slice$job" root acquire --tenant pod/z -i 0
+is "and nothing was booked by that" "$(tenants)" "slurm/26.1 slurm/26.1 - -"
+exits 0 "the job ends" gpuagentctl release --job 26
+
 # Maintenance: nobody asks the driver, which may go and come meanwhile.
 exits 0 "maintenance" gpuagentctl maintenance on driver 580.95
 sleep 1

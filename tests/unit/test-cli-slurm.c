@@ -6,6 +6,7 @@
 
 #include "agent/base/text.h"
 #include "cli/lease.h"
+#include "cli/own-job.h"
 #include "cli/program.h"
 #include "cli/slurm-drain.h"
 #include "cli/slurm-gpus.h"
@@ -125,7 +126,8 @@ static void test_an_epilog_finds_the_run_that_a_requeue_has_ended(void **state) 
                 { "slurm/27.2", "slurm/27.2" }, /* its own */
                 { "slurm/28.1", "slurm/28.1" }, /* both runs have GPUs */
                 { "slurm/27.4", "slurm/27.4" }, /* two runs ago */
-                { "slurm/27.0", "slurm/27.0" }, { "slurm/2.3", "slurm/2.3" },
+                { "slurm/27.0", "slurm/27.0" },
+                { "slurm/2.3", "slurm/2.3" },
         };
         GpuView leased[] = { { .uuid = UUID_0, .tenant = "slurm/27.2" },
                 { .uuid = UUID_1, .index = 1, .tenant = "slurm/28.0, slurm/28.1" } };
@@ -333,6 +335,37 @@ static void test_a_program_that_is_too_slow_is_ended(void **state) {
         assert_true(now_monotonic_usec() - start < 10 * USEC_PER_SEC);
 }
 
+static void test_a_job_is_told_by_slurmd_s_own_cgroups(void **state) {
+        static const struct {
+                const char *text;
+                uint32_t job; /* 0: none */
+        } cases[] = {
+                { "0::/system.slice/slurmstepd.scope/job_27/step_0/user/task_0\n", 27 },
+                { "0::/system.slice/n1_slurmstepd.scope/job_27/step_extern\n", 27 },
+                { "4:memory:/slurm/uid_1000/job_27/step_0\n1:name=systemd:/system.slice/slurmd.service\n",
+                                27 },
+                { "4:devices:/slurm_n1/uid_1000/job_4294967295\n0::/\n", 4294967295U },
+                { "0::/system.slice/slurmstepd.scope/job_\n", 0 },
+                { "0::/system.slice/slurmstepd.scope/job_27x/step_0\n", 0 },
+                { "0::/system.slice/slurmstepd.scope/job_99999999999999999999/step_0\n", 0 },
+                { "0::/system.slice/slurmstepd.scope/system\n", 0 },
+                { "0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/job_27/step_0\n", 0 },
+                { "0::/user.slice/system.slice/slurmstepd.scope/job_27\n", 0 },
+                { "0::/system.slice/docker.service/slurm/uid_0/job_27\n", 0 },
+                { "0::/slurmx/uid_0/job_27\n", 0 },
+                { "0::/\n", 0 },
+                { "", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint32_t job = 0;
+
+                assert_int_equal(own_job_parse(cases[i].text, &job), cases[i].job != 0);
+                if (cases[i].job != 0)
+                        assert_int_equal(job, cases[i].job);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_job_without_gpus_needs_nothing),
@@ -352,6 +385,7 @@ int main(void) {
                 cmocka_unit_test(test_the_drain_reason_is_short_and_harmless),
                 cmocka_unit_test(test_an_administrator_s_reason_is_foreign),
                 cmocka_unit_test(test_slurm_s_own_limit_is_found),
+                cmocka_unit_test(test_a_job_is_told_by_slurmd_s_own_cgroups),
                 cmocka_unit_test(test_included_files_are_noticed),
                 cmocka_unit_test(test_a_program_s_end_and_output_are_told),
                 cmocka_unit_test(test_a_program_that_is_too_slow_is_ended),
