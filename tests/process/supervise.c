@@ -175,7 +175,8 @@ static void service_ready(Service *service) {
         service->ready_fd = -1;
 }
 
-static void on_notification(Service *service) {
+/* Returns whether there was one. */
+static bool on_notification(Service *service) {
         char text[NOTIFICATION_MAX], control[CMSG_SPACE(sizeof(int) * 8)];
         struct iovec part = { .iov_base = text, .iov_len = sizeof text - 2 };
         struct msghdr message = {
@@ -184,7 +185,7 @@ static void on_notification(Service *service) {
         ssize_t n = recvmsg(service->notify_fd, &message, MSG_CMSG_CLOEXEC);
 
         if (n < 0)
-                return;
+                return false;
         for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
                 if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
                         size_t n_fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -201,6 +202,7 @@ static void on_notification(Service *service) {
         write_file(service, "notify-log", text, O_APPEND);
         if (strstr(text, "READY=1"))
                 service_ready(service);
+        return true;
 }
 
 /* Returns whether the service is to be started again. */
@@ -210,6 +212,8 @@ static bool on_death(Service *service) {
         if (service->pid == 0 || waitpid(service->pid, &status, WNOHANG) != service->pid)
                 return false;
         service->pid = 0;
+        while (service->notify && on_notification(service))
+                ; /* its last words */
         (void) fprintf(stderr, "supervise: %s ended with %s %d\n", service->name,
                         WIFSIGNALED(status) ? "signal" : "code",
                         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -260,7 +264,7 @@ static void supervise(Service *service) {
                 if (poll(fds, ELEMENTSOF(fds), -1) < 0)
                         continue;
                 if (fds[1].revents & POLLIN)
-                        on_notification(service);
+                        (void) on_notification(service);
                 if (fds[0].revents & POLLIN)
                         on_signal(service, &start);
                 else if (fds[2].revents & POLLIN && !service->stopping)
