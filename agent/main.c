@@ -260,6 +260,8 @@ static int setup_manager(Daemon *daemon) {
         r = manager_new(daemon->config, &vendor, path, &daemon->manager);
         if (r < 0)
                 return log_errno(r, "Cannot set up the manager");
+        if (manager_error(daemon->manager)[0] != '\0')
+                log_message(LOG_ERR, "%s", manager_error(daemon->manager));
         driver_link_set_manager(daemon->driver_link, daemon->manager);
 
         /* The tray's name is the node's, without a domain. */

@@ -15,7 +15,14 @@
 /* A file that cannot be read is as good as none: every GPU is unknown then. One that cannot be written may
  * lack a use that was seen and could not be written down: what it calls clean is unknown, too. */
 static void manager_read_state(Manager *manager) {
-        if (state_read(manager->state_path, &manager->inventory, &manager->tray) <= 0)
+        int r;
+
+        r = state_read(manager->state_path, &manager->inventory, &manager->tray);
+        if (r < 0)
+                (void) manager_fail(manager, r,
+                                "%s cannot be read (%s): every GPU is unknown, and its leases are forgotten",
+                                manager->state_path, strerror(-r));
+        if (r <= 0)
                 return;
         manager->state_stale = true;
         if (manager_write_state(manager) >= 0)

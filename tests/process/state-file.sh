@@ -14,6 +14,7 @@ size=$(stat -c %s $state)
 truncate -s $((size / 2)) $state
 start_agent
 eventually 3 "after a torn state file nothing is known to be clean" states_are unknown unknown unknown unknown
+holds "which is said" grep -q "/run/gpuagent/state cannot be read (Bad message): every GPU is unknown" /run/tray/gpuagentd.log
 exits 0 "a reset cures that" gpuagentctl reset
 is "for all GPUs" "$(states)" "clean clean clean clean"
 
