@@ -121,7 +121,7 @@ static void print_what(FILE *file, const Request *request, const Gpu *const *gpu
                 [AUDIT_KEPT] = " booked",
                 [AUDIT_SKIPPED] = " booked",
                 [AUDIT_FAILED] = " refused",
-                [AUDIT_OBSERVED] = " booked, but would be refused",
+                [AUDIT_OBSERVED] = " would be refused",
         };
         static const char *const reset[_AUDIT_END_MAX] = {
                 [AUDIT_DONE] = " reset",
