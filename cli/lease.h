@@ -18,6 +18,6 @@ size_t lease_gpus(const Tray *tray, const char *tenant, char **ret_names);
 int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Failure *failure);
 
 /* The run of a Slurm job that an epilog is for. Slurm counts a requeue before the epilog of the run that it
- * has ended, so that "slurm/27.3" may come for the lease of "slurm/27.2": *tenant is that one, if it has GPUs
- * and "slurm/27.3" has none. */
+ * has ended, so that "slurm/27.3" may come for the lease of "slurm/27.2": *tenant is that one, if it has
+ * GPUs and "slurm/27.3" has none. */
 void lease_find_ended_run(const Tray *tray, char tenant[static TENANT_MAX + 1]);

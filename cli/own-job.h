@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether this process is part of a Slurm job: what starts containers inside a job is, and the job's GPUs are
- * its own. */
+/* Whether this process is part of a Slurm job: what starts containers inside a job is, and the job's GPUs
+ * are its own. */
 #pragma once
 
 #include <stdint.h>

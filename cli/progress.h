@@ -17,6 +17,6 @@ Progress* progress_free(Progress *progress);
 
 DEFINE_CLEANUP(Progress, progress_free_ptr, progress_free)
 
-/* The indexes of the watched GPUs but those that were left alone, "0,1,2,3"; with `reset_only` of those whose
- * reset has ended well. 0 and *ret (to be freed) · -ENOMEM. */
+/* The indexes of the watched GPUs but those that were left alone, "0,1,2,3"; with `reset_only` of those
+ * whose reset has ended well. 0 and *ret (to be freed) · -ENOMEM. */
 int progress_list(const Progress *progress, bool reset_only, char **ret);

@@ -36,8 +36,8 @@ typedef struct ManagerObserver {
 } ManagerObserver;
 
 /* Reads the state file (absent, torn, foreign or not to be written: nothing is clean). `config` is borrowed
- * and must outlive the manager or be replaced by manager_set_config(). 0 and *ret, and manager_error() says what
- * is wrong with the state file, "" for nothing · -ENOMEM. */
+ * and must outlive the manager or be replaced by manager_set_config(). 0 and *ret, and manager_error() says
+ * what is wrong with the state file, "" for nothing · -ENOMEM. */
 int manager_new(const Config *config, const VendorOps *vendor, const char *state_path, Manager **ret);
 
 /* Ends all requests without calling their `done`. Returns NULL. */

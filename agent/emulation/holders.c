@@ -78,7 +78,7 @@ static void walk_mark(Walk *walk, const char *path, uint32_t gpu, bool memory) {
          * mapped. */
         if (memory && (st.st_size == 0 || file_is_idle(path)))
                 return;
-        /* The real driver's node cannot be opened without it: who uses such a GPU is known by registration. */
+        /* The real driver's node cannot be opened without it: its users are known by registration. */
         if (S_ISCHR(st.st_mode) && major(st.st_rdev) == NVIDIA_MAJOR)
                 return;
         if (S_ISREG(st.st_mode) && st.st_size > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A client that many calls come from, over the private socket:
  *
- *     client watch        reads all of the tray's properties, 50 times a second, until SIGTERM; then prints how
- *                         often, how often it took over 50 ms, and the longest in milliseconds
+ *     client watch        reads all of the tray's properties, 50 times a second, until SIGTERM; then prints
+ *                         how often, how often it took over 50 ms, and the longest in milliseconds
  *     client flood N M    N resets of one GPU each, of M, at once, for a tenant each; then prints how many
  *                         succeeded, and how many failed
  *     client leave N M    the same, and is gone without an answer
