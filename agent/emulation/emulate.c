@@ -119,13 +119,21 @@ int change_gpus(char **args, void (*change)(Tray *tray, TrayGpu *gpu, const void
         return save_tray(&tray);
 }
 
+/* The width that printf has to fill for so many columns: an ellipsis has three bytes and one column. */
+static int padding(const char *text, int columns) {
+        for (; *text; text++)
+                columns += (*text & 0xc0) == 0x80;
+        return columns;
+}
+
 static int help(void) {
         (void) puts("gpuagent-emulate [OPTION…] VERB …\n\n"
                     "Changes the emulated tray. A GPU is an index, a UUID or a PCI bus id, or a list of "
                     "them with\n"
                     "commas.\n\nVerbs:");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
-                (void) printf("  %-13s %-32s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].help);
+                (void) printf("  %-13s %-*s %s\n", verbs[i].name, padding(verbs[i].arguments, 32),
+                                verbs[i].arguments, verbs[i].help);
         (void) printf("\nOptions:\n"
                       "  -c, --config FILE    instead of " TRAY_CONFIG_PATH "\n"
                       "      --devices DIR    where the nvidiaN nodes are made\n"
