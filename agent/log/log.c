@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#define SD_JOURNAL_SUPPRESS_LOCATION
 #include "agent/log/log.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
-#include <systemd/sd-journal.h>
 
 #include "agent/base/text.h"
+#include "agent/log/entry.h"
 
 #define MESSAGE_MAX 2048
 
@@ -63,12 +64,19 @@ int log_level_from_string(const char *s) {
         return -EINVAL;
 }
 
+/* stderr leads to the same journal, and would wait for it. */
+static bool is_told(int r) {
+        return to_journal && (r >= 0 || r == -EAGAIN);
+}
+
 static void log_line(int level, const char *message) {
-        if (to_journal &&
-                        sd_journal_send("MESSAGE=%s", message, "PRIORITY=%d", level, "SYSLOG_IDENTIFIER=%s",
-                                        program_identifier, NULL) >= 0)
-                return;
-        (void) fprintf(stderr, "%s: %s\n", program_identifier, message);
+        char text[sizeof "MESSAGE=" + MESSAGE_MAX + 128], priority[sizeof "PRIORITY=" + 11];
+        char *fields[] = { text, priority, NULL };
+
+        (void) snprintf(text, sizeof text, "MESSAGE=%s", message);
+        (void) snprintf(priority, sizeof priority, "PRIORITY=%d", level);
+        if (!to_journal || !is_told(entry_send(program_identifier, fields)))
+                (void) fprintf(stderr, "%s: %s\n", program_identifier, message);
 }
 
 void log_message(int level, const char *format, ...) {
@@ -96,19 +104,11 @@ int log_errno(int error, const char *format, ...) {
 }
 
 int log_fields(char *const *fields) {
-        CLEANUP(free_ptr) struct iovec *parts = NULL;
-        size_t n = strv_length(fields);
         int r;
 
-        parts = calloc(n, sizeof *parts);
-        if (!parts)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                parts[i] = (struct iovec){ .iov_base = fields[i], .iov_len = strlen(fields[i]) };
-
-        r = sd_journal_sendv(parts, (int) n);
-        if (r < 0 || !to_journal)
-                for (size_t i = 0; i < n; i++) {
+        r = entry_send(program_identifier, fields);
+        if (!is_told(r))
+                for (size_t i = 0; fields[i]; i++) {
                         const char *message = startswith(fields[i], "MESSAGE=");
 
                         if (message)

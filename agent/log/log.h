@@ -25,5 +25,5 @@ void log_message(int level, const char *format, ...) PRINTF_FORMAT(2, 3);
 int log_errno(int error, const char *format, ...) PRINTF_FORMAT(2, 3);
 
 /* One journal entry of its own fields. `fields` is a strv of "NAME=value", MESSAGE= and PRIORITY= among
- * them. Where there is no journal the MESSAGE goes to stderr. 0 · -ENOMEM · -errno of sd_journal_sendv. */
+ * them. Where there is no journal the MESSAGE goes to stderr. 0 · -errno of entry_send(). */
 int log_fields(char *const *fields);
