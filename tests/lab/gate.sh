@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The prolog as the gate: what holds a GPU is found before the job, and an epilog whose failure Slurm has lost
-# does not let the next job onto a GPU that is not clean.
+# The prolog as the gate: what holds a GPU is found before the job, and an epilog whose failure Slurm has
+# lost does not let the next job onto a GPU that is not clean.
 # shellcheck disable=SC2317 # functions are called through the checks
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"

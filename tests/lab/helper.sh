@@ -159,7 +159,8 @@ let_go() {
 # configure TRAY YAML: until the test's end.
 configure() {
         on "$1" "mkdir -p /etc/gpuagent/gpuagentd.yaml.d &&
-                printf '%s\n' '$2' >/etc/gpuagent/gpuagentd.yaml.d/90-test.yaml && systemctl reload gpuagentd"
+                printf '%s\n' '$2' >/etc/gpuagent/gpuagentd.yaml.d/90-test.yaml &&
+                systemctl reload gpuagentd"
 }
 
 unconfigure() {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The shapes that Slurm jobs come in: arrays, requeued and heterogeneous ones, whole nodes; an epilog that comes
-# twice, and a limit for the scripts.
+# The shapes that Slurm jobs come in: arrays, requeued and heterogeneous ones, whole nodes; an epilog that
+# comes twice, and a limit for the scripts.
 # shellcheck disable=SC2317 # functions are called through the checks
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
@@ -80,13 +80,15 @@ epilog_comes_twice() {
         within 60 "a job ends" job_is_over "$job"
         gpus=$(audit "$tray" "$job" | sed -n 's/^job [0-9]*: GPUs \(.*\) reset$/\1/p')
         counts=$(reset_counts "$tray")
-        output=$(on "$tray" "env --ignore-environment SLURM_JOB_ID=$job SLURM_JOB_GPUS=$gpus SLURM_JOB_UID=1000 \
-                SLURM_JOB_RESTART_COUNT=0 SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=$tray \
+        output=$(on "$tray" "env --ignore-environment SLURM_JOB_ID=$job SLURM_JOB_GPUS=$gpus \
+                SLURM_JOB_UID=1000 SLURM_JOB_RESTART_COUNT=0 \
+                SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=$tray \
                 /usr/lib/gpuagent/slurm/epilog 2>&1; echo \$?")
         is "its epilog succeeds once more" "$output" "job $job: GPUs $gpus reset"$'\n'0
         is "and resets nothing again" "$(reset_counts "$tray")" "$counts"
-        output=$(on "$tray" "env --ignore-environment SLURM_JOB_ID=3999999 SLURM_JOB_GPUS=3 SLURM_JOB_UID=1000 \
-                SLURM_JOB_RESTART_COUNT=0 SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=$tray \
+        output=$(on "$tray" "env --ignore-environment SLURM_JOB_ID=3999999 SLURM_JOB_GPUS=3 \
+                SLURM_JOB_UID=1000 SLURM_JOB_RESTART_COUNT=0 \
+                SLURM_SCRIPT_CONTEXT=epilog_slurmd SLURMD_NODENAME=$tray \
                 /usr/lib/gpuagent/slurm/epilog 2>&1; echo \$?")
         is "the epilog of a job that never began resets" "$output" $'job 3999999: GPUs 3 reset\n0'
 }
@@ -107,7 +109,7 @@ limit_of_slurm() {
         like "the reason is ours" "$(node_reason "$tray")" "^gpuagent: .*, job $job$"
         within 60 "and so does the epilog" node_is "$tray" drained
         is "slurmd had to kill nothing" \
-                "$(on "$tray" "grep -cE '(prolog|epilog).*(timeout|killed by signal)' /var/log/slurm/slurmd.log")" 0
+                "$(on "$tray" "grep -cE '(prolog|epilog).*(timeout|killed by)' /var/log/slurm/slurmd.log")" 0
         on "$tray" 'gpuagent-emulate hang off'
         controller "scancel $job"
         poll 60 job_is_over "$job"
