@@ -6,6 +6,7 @@
 
 # shellcheck source=tests/process/lib.sh
 . "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../process/lib.sh"
+# shellcheck disable=SC2034 # for the tests
 memory=/run/gpuagent-emulation/memory
 
 # soak_begin DEFAULT-SIZE WHAT "$@": reads the command line into $size and $seed, and goes into the tray.
@@ -26,6 +27,7 @@ soak_begin() {
 choose() {
         local n=$((RANDOM % $# + 1))
 
+        # shellcheck disable=SC2034 # for the caller
         chosen=${!n}
 }
 
@@ -37,17 +39,17 @@ used() { true_resets "$1" >"/run/tray/uses/$1"; }
 
 # Notes each GPU that is called clean and has not been reset since its last use. Only while nobody uses one.
 false_clean() {
-        local before after seen i use found=0
+        local first second seen i use found=0
 
-        read -ra before < <(all_true_resets)
+        read -ra first < <(all_true_resets)
         read -ra seen < <(states 2>/dev/null)
-        read -ra after < <(all_true_resets)
+        read -ra second < <(all_true_resets)
         for i in "${!seen[@]}"; do
                 use=$(cat "/run/tray/uses/$i" 2>/dev/null || echo -1)
                 # A reset that ended between the two looks leaves open which came first.
-                if [ "${seen[i]}" != clean ] || [ "${before[i]}" -gt "$use" ]; then continue; fi
-                if [ "${after[i]}" -le "$use" ] || [ "${before[i]}" = "${after[i]}" ]; then
-                        echo "GPU $i is called clean after ${after[i]} resets, and was used after $use" |
+                if [ "${seen[i]}" != clean ] || [ "${first[i]}" -gt "$use" ]; then continue; fi
+                if [ "${second[i]}" -le "$use" ] || [ "${first[i]}" = "${second[i]}" ]; then
+                        echo "GPU $i is called clean after ${second[i]} resets, and was used after $use" |
                                 tee -a /run/tray/false-clean
                         found=1
                 fi
