@@ -76,7 +76,9 @@ stubborn_unit() {
         is "a unit that does not stop fails the reset" "$rc" 1
         like "and is named" "$output" 'stubborn\.service'
         within 10 "the exporter runs again" exporter_runs_anew "$before"
-        on "$tray" 'systemctl kill --signal=KILL stubborn'
+        # Killed, it is started again, as what was told to stop is.
+        on "$tray" 'systemctl kill --signal=KILL stubborn; sleep 2; systemctl stop --no-block stubborn; sleep 1
+                systemctl kill --signal=KILL stubborn'
 }
 
 begin
