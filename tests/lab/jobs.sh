@@ -57,10 +57,10 @@ heterogeneous() {
         job=$(joe "salloc --quiet -w $tray --gpus=1 : -w $other --gpus=2 bash -c 'echo \$SLURM_JOB_ID'")
         within 60 "a heterogeneous job ends" job_is_over "$job,$((job + 1))"
         is "its first part has its reset" "$(audit "$tray" "$job")" "job $job: GPUs 0 reset"
-        is "and the second one its own" \
-                "$(audit "$other" "$((job + 1))")" "job $((job + 1)): GPUs 0,1 reset"
-        within 20 "the node is idle" node_is "$tray" idle
-        within 20 "and the other one" node_is "$other" idle
+        like "and the second one its own" \
+                "$(audit "$other" "$((job + 1))")" "^job $((job + 1)): GPUs [0-3],[0-3] reset\$"
+        within 90 "the node is idle" node_is "$tray" idle
+        within 90 "and the other one" node_is "$other" idle
 }
 
 whole_node() {
