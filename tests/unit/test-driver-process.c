@@ -98,6 +98,7 @@ static void test_a_record_reads_back(void **state) {
         char folder[] = "/tmp/test-record-XXXXXX", path[64];
         Record read;
 
+        need_pidfds();
         assert_non_null(mkdtemp(folder));
         (void) snprintf(path, sizeof path, "%s/worker", folder);
         assert_int_equal(record_read(path, &read), -ENOENT);
