@@ -98,7 +98,6 @@ static void test_a_record_reads_back(void **state) {
         char folder[] = "/tmp/test-record-XXXXXX", path[64];
         Record read;
 
-        need_pidfds();
         assert_non_null(mkdtemp(folder));
         (void) snprintf(path, sizeof path, "%s/worker", folder);
         assert_int_equal(record_read(path, &read), -ENOENT);
@@ -123,6 +122,7 @@ static void test_a_record_keeps_only_programs_that_are_not_gone(void **state) {
         ProcessId self;
         Record read;
 
+        need_pidfds();
         assert_non_null(mkdtemp(folder));
         (void) snprintf(path, sizeof path, "%s/worker", folder);
         assert_int_equal(process_id_read(getpid(), &self), 0);
