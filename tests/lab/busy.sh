@@ -59,7 +59,7 @@ other_job_is_left_alone() {
         controller "scancel $second"
         within 60 "it is cancelled" job_is_over "$second"
         make_ready "$tray" >/dev/null 2>&1
-        within 120 "the tray is ready again" tray_is_ready "$tray"
+        within 180 "the tray is ready again" tray_is_ready "$tray"
 }
 
 begin gate

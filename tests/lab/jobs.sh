@@ -59,8 +59,8 @@ heterogeneous() {
         is "its first part has its reset" "$(audit "$tray" "$job")" "job $job: GPUs 0 reset"
         like "and the second one its own" \
                 "$(audit "$other" "$((job + 1))")" "^job $((job + 1)): GPUs [0-3],[0-3] reset\$"
-        within 90 "the node is idle" node_is "$tray" idle
-        within 90 "and the other one" node_is "$other" idle
+        within 180 "the node is idle" node_is "$tray" idle
+        within 180 "and the other one" node_is "$other" idle
 }
 
 whole_node() {
