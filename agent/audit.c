@@ -31,11 +31,6 @@ struct Audit {
         GpuTable gpus; /* of AuditGpu */
 };
 
-static bool has_clique(const GpuSample *sample) {
-        return sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status == 0 &&
-                        sample->cluster_uuid[0] != '\0';
-}
-
 static int compare_index(const void *a, const void *b) {
         const Gpu *x = *(const Gpu *const *) a, *y = *(const Gpu *const *) b;
 
@@ -322,7 +317,7 @@ static void on_reset_started(Gpu *gpu, const char *tenant, void *userdata) {
         last = gpu_table_get(&audit->gpus, gpu);
         if (!last)
                 return;
-        last->had_clique = has_clique(&gpu->sample);
+        last->had_clique = gpu_sample_has_clique(&gpu->sample);
         last->clique_id = gpu->sample.clique_id;
         memcpy(last->cluster_uuid, gpu->sample.cluster_uuid, sizeof last->cluster_uuid);
 }
@@ -335,7 +330,7 @@ static void on_reset_finished(
         char text[64];
 
         last = gpu_table_find(&audit->gpus, gpu);
-        if (!last || !last->had_clique || !has_clique(sample) ||
+        if (!last || !last->had_clique || !gpu_sample_has_clique(sample) ||
                         (last->clique_id == sample->clique_id &&
                                         streq(last->cluster_uuid, sample->cluster_uuid)))
                 return;

@@ -50,11 +50,8 @@ static bool value_partition(const Gpu *gpu, double *ret) {
 }
 
 static bool value_clique(const Gpu *gpu, double *ret) {
-        const GpuSample *sample = &gpu->sample;
-
-        *ret = sample->clique_id;
-        return answers(gpu) && sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status == 0 &&
-                        sample->cluster_uuid[0] != '\0';
+        *ret = gpu->sample.clique_id;
+        return answers(gpu) && gpu_sample_has_clique(&gpu->sample);
 }
 
 static bool value_links(const Gpu *gpu, double *ret) {

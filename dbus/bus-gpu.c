@@ -72,8 +72,7 @@ const char* bus_gpu_public_detail(
 bool bus_gpu_clique(const Gpu *gpu, const char **ret_cluster, uint32_t *ret_clique) {
         const GpuSample *sample = &gpu->sample;
 
-        if (!gpu->probed || sample->error[0] != '\0' || sample->fabric_state != FABRIC_COMPLETED ||
-                        sample->fabric_status != 0 || sample->cluster_uuid[0] == '\0')
+        if (!gpu->probed || sample->error[0] != '\0' || !gpu_sample_has_clique(sample))
                 return false;
         *ret_cluster = sample->cluster_uuid;
         *ret_clique = sample->clique_id;

@@ -74,6 +74,11 @@ void recovery_action_format(int32_t action, char *ret, size_t size) {
                 (void) snprintf(ret, size, "%d", action);
 }
 
+bool gpu_sample_has_clique(const GpuSample *sample) {
+        return sample->fabric_state == FABRIC_COMPLETED && sample->fabric_status == 0 &&
+                        sample->cluster_uuid[0] != '\0';
+}
+
 void gpu_sample_init(GpuSample *sample) {
         *sample = (GpuSample){
                 .index = UNKNOWN_U32,

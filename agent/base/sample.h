@@ -172,6 +172,9 @@ const char* reset_verdict_to_string(uint32_t verdict);
 /* "none", "gpu-reset" …; a number where the driver's value has no name; "unknown". */
 void recovery_action_format(int32_t action, char *ret, size_t size);
 
+/* The clique and the cluster mean something: the fabric is at rest without an error, and there is one. */
+bool gpu_sample_has_clique(const GpuSample *sample);
+
 /* All numbers unknown, all strings empty. */
 void gpu_sample_init(GpuSample *sample);
 
