@@ -121,8 +121,3 @@ void handover_note_holders(Handover *handover);
 
 /* The driver logged an Xid that only a reset cures, or not even that. */
 void handover_note_xid(Handover *handover, uint32_t xid);
-
-/* Ends it; after this its phase is HANDOVER_ENDED. A failure has a detail made like printf, which follows
- * "GPU 0 ". */
-void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const char *format, ...)
-                PRINTF_FORMAT(4, 5);
