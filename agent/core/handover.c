@@ -112,7 +112,7 @@ static usec_t handover_delay(Handover *handover) {
         return delay < RETRY_MAX_USEC ? delay : RETRY_MAX_USEC;
 }
 
-/* After this its phase is HANDOVER_ENDED. A failure has a detail, made like printf, that follows "GPU 0 ". */
+/* After this its phase is HANDOVER_ENDED. A failure has a detail like printf's, which follows "GPU 0 ". */
 PRINTF_FORMAT(4, 5)
 static void handover_end(Handover *handover, Outcome outcome, usec_t now_usec, const char *format, ...) {
         va_list arguments;
