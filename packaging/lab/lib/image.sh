@@ -7,8 +7,8 @@ image_suite=trixie
 image_packages=(
         systemd-sysv dbus libpam-systemd openssh-server iproute2 procps
         slurmctld slurmdbd slurmd slurm-client slurm-wlm-nvml-plugin munge mariadb-server
-        libyaml-0-2 libcap2 libsmartcols1 libjson-c5
-        python3-minimal bash-completion systemd-journal-remote
+        libyaml-0-2 libcap2 libsmartcols1 libjson-c5 libmicrohttpd12t64 libcurl4t64
+        python3-minimal bash-completion systemd-journal-remote jq
 )
 
 # A base is named by what it was made from, so that a changed recipe makes a new one.
@@ -33,6 +33,17 @@ image_mirror() {
         printf '%s\n' "$mirror"
 }
 
+# Bases that no lab stands on, by the recipe that each has kept.
+image_discard_unused() {
+        local base
+
+        for base in "$lab_cache"/base-*; do
+                if ! grep -qsxF "${base%.partial}" "${lab_state%/*}"/*/recipe; then
+                        rm -rf --one-file-system "$base"
+                fi
+        done
+}
+
 image_build() {
         local image=$1 include mirror
 
@@ -40,7 +51,8 @@ image_build() {
         mirror=$(image_mirror)
         printf -v include '%s,' "${image_packages[@]}"
         say "Building the base image ($image_suite; this is kept for the next time)"
-        rm -rf --one-file-system "$lab_cache"/base-*
+        image_discard_unused
+        rm -rf --one-file-system "$image.partial"
         if ! mmdebstrap --variant=minbase --components=main,contrib --include="${include%,}" \
                 --aptopt='APT::Install-Recommends "false"' \
                 --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
