@@ -44,6 +44,7 @@ static const Property gpu_properties[] = {
         FIELD("StateReason", "s", GpuView, state_reason),
         FIELD("StateTimestamp", "t", GpuView, state_realtime_usec),
         FIELD("Tenant", "s", GpuView, tenant),
+        FIELD("TenantPresence", "s", GpuView, tenant_presence),
         FIELD("LastTenant", "s", GpuView, last_tenant),
         FIELD("Partition", "u", GpuView, partition),
         FIELD("PartitionName", "s", GpuView, partition_name),

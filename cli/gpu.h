@@ -22,7 +22,7 @@ typedef struct GpuView {
         const char *path;
         const char *uuid, *name, *bus_id, *serial;
         uint32_t index, minor;
-        const char *state, *state_reason, *tenant, *last_tenant;
+        const char *state, *state_reason, *tenant, *tenant_presence, *last_tenant;
         uint32_t partition;
         const char *partition_name;
         uint32_t clique_id;

@@ -101,6 +101,24 @@ static void print_holders(const GpuView *gpu, const ProcessList *holders) {
         }
 }
 
+/* What is to be known about a lease that does not end by itself. */
+static const char* tenant_note(const GpuView *gpu) {
+        static const struct {
+                const char *presence, *note;
+        } notes[] = {
+                { "alive", ", which is alive on this node" },
+                { "no-sign",
+                                ", of which there is no sign on this node yet; it keeps the GPU until a "
+                                "release" },
+                { "unknown", ", which keeps the GPU until a release" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(notes); i++)
+                if (streq(gpu->tenant_presence, notes[i].presence))
+                        return notes[i].note;
+        return "";
+}
+
 static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
         bool asks = !streq(gpu->recovery_action, "none") && !streq(gpu->recovery_action, "unknown");
         char name[GPU_UUID_SIZE], cure[160];
@@ -118,7 +136,7 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
         if (gpu->tenant[0] || gpu->last_tenant[0])
                 print_line(stdout, "  %-10s %s%s",
                                 "tenant:", gpu->tenant[0] ? gpu->tenant : gpu->last_tenant,
-                                gpu->tenant[0] ? "" : " (the last one)");
+                                gpu->tenant[0] ? tenant_note(gpu) : " (the last one)");
         print_line(stdout, "  %-10s %s%s%s", "health:", gpu->health, asks ? ", recovery action " : "",
                         asks ? gpu->recovery_action : "");
         if (gpu->last_xid != 0 && gpu->last_xid != UNKNOWN_U32)

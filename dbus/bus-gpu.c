@@ -118,6 +118,10 @@ static const char* text_tenant(const BusConnection *connection, const Gpu *gpu) 
         return bus_connection_hides_names(connection) ? "" : gpu->tenant;
 }
 
+static const char* text_tenant_presence(const BusConnection *connection, const Gpu *gpu) {
+        return gpu_tenant_presence(gpu);
+}
+
 static const char* text_last_tenant(const BusConnection *connection, const Gpu *gpu) {
         return bus_connection_hides_names(connection) ? "" : gpu->last_tenant;
 }
@@ -212,6 +216,7 @@ static const Property property_table[] = {
         { "State", .text = text_state },
         { "StateReason", .text = text_reason },
         { "Tenant", .text = text_tenant },
+        { "TenantPresence", .text = text_tenant_presence },
         { "LastTenant", .text = text_last_tenant },
         { "Partition", .number = number_partition },
         { "PartitionName", .text = text_partition_name },
@@ -357,6 +362,7 @@ const sd_bus_vtable bus_gpu_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("StateReason", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("StateTimestamp", "t", property_get_u64, 0, CHANGES),
         SD_BUS_PROPERTY("Tenant", "s", property_get_simple, 0, CHANGES),
+        SD_BUS_PROPERTY("TenantPresence", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("LastTenant", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("Partition", "u", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("PartitionName", "s", property_get_simple, 0, CHANGES),

@@ -24,7 +24,9 @@ typedef struct ChangeNames {
 /* Every property that is marked EMITS_CHANGE, under what makes it change. */
 static const ChangeNames gpu_changes_table[] = {
         { GPU_CHANGE_IDENTITY, { "Index", "Minor", "MIG" } },
-        { GPU_CHANGE_STATE, { "State", "StateReason", "StateTimestamp", "Tenant", "LastTenant" } },
+        { GPU_CHANGE_STATE,
+                        { "State", "StateReason", "StateTimestamp", "Tenant", "TenantPresence",
+                                        "LastTenant" } },
         { GPU_CHANGE_FABRIC,
                         { "Partition", "PartitionName", "CliqueID", "ClusterUUID", "FabricState",
                                         "FabricStatus", "FabricHealth" } },

@@ -7,6 +7,7 @@
 #include "agent/base/clock.h"
 #include "agent/log/log.h"
 #include "dbus/bus-util.h"
+#include "dbus/unit-watch.h"
 
 /* sd-bus has no deadline of its own while a connection authenticates. */
 #define CONNECT_TIMEOUT_USEC (10 * USEC_PER_SEC)
@@ -83,6 +84,7 @@ static int on_name(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
                 return 0;
         }
 
+        unit_watch_start(system_bus->connection->bus, system_bus->api->manager);
         system_bus->name_request = sd_bus_slot_unref(system_bus->name_request);
         (void) sd_event_source_set_enabled(system_bus->timer, SD_EVENT_OFF);
         if (system_bus->complained)

@@ -45,6 +45,12 @@ static const char *const reset_verdict_table[_RESET_VERDICT_MAX] = {
         [RESET_FAILED] = "failed",
 };
 
+static const char *const tenant_presence_table[_TENANT_PRESENCE_MAX] = {
+        [TENANT_UNKNOWN] = "unknown",
+        [TENANT_ALIVE] = "alive",
+        [TENANT_NO_SIGN] = "no-sign",
+};
+
 static const char* table_get(const char *const *table, size_t n, uint32_t value) {
         return value < n ? table[value] : NULL;
 }
@@ -63,6 +69,10 @@ const char* driver_state_to_string(DriverState state) {
 
 const char* reset_verdict_to_string(uint32_t verdict) {
         return table_get(reset_verdict_table, ELEMENTSOF(reset_verdict_table), verdict);
+}
+
+const char* tenant_presence_to_string(uint32_t presence) {
+        return table_get(tenant_presence_table, ELEMENTSOF(tenant_presence_table), presence);
 }
 
 void recovery_action_format(int32_t action, char *ret, size_t size) {

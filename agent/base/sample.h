@@ -168,6 +168,7 @@ const char* fabric_state_to_string(uint32_t state);
 const char* fabric_health_to_string(uint32_t health);
 const char* driver_state_to_string(DriverState state);
 const char* reset_verdict_to_string(uint32_t verdict);
+const char* tenant_presence_to_string(uint32_t presence);
 
 /* "none", "gpu-reset" …; a number where the driver's value has no name; "unknown". */
 void recovery_action_format(int32_t action, char *ret, size_t size);

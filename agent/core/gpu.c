@@ -83,6 +83,10 @@ GpuState gpu_state(const Gpu *gpu) {
         return gpu->lease.n > 0 || gpu_is_held(gpu) ? GPU_STATE_IN_USE : gpu->record;
 }
 
+const char* gpu_tenant_presence(const Gpu *gpu) {
+        return gpu->lease.n > 0 ? tenant_presence_to_string(lease_presence(&gpu->lease)) : "";
+}
+
 bool gpu_is_held(const Gpu *gpu) {
         return gpu->n_holders > 0 || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0);
 }

@@ -113,6 +113,9 @@ Gpu* gpu_free(Gpu *gpu);
 GpuState gpu_state(const Gpu *gpu);
 GpuHealth gpu_health(const Gpu *gpu);
 
+/* Whether its tenants are seen on this node, by the last look for them; "" without a lease. */
+const char* gpu_tenant_presence(const Gpu *gpu);
+
 /* A process has it, as far as the last probe or search tells. */
 bool gpu_is_held(const Gpu *gpu);
 

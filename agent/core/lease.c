@@ -70,6 +70,17 @@ int lease_remove(Lease *lease, const char *tenant, bool *ret_last) {
         return 1;
 }
 
+TenantPresence lease_presence(const Lease *lease) {
+        bool unknown = lease->n == 0;
+
+        for (size_t i = 0; i < lease->n; i++) {
+                if (lease->tenants[i].presence == TENANT_NO_SIGN)
+                        return TENANT_NO_SIGN;
+                unknown |= lease->tenants[i].presence == TENANT_UNKNOWN;
+        }
+        return unknown ? TENANT_UNKNOWN : TENANT_ALIVE;
+}
+
 void lease_format(const Lease *lease, char *ret, size_t size) {
         size_t used = 0, named = 0;
 

@@ -8,6 +8,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/parse.h"
+#include "agent/base/sample.h"
 
 /* Shared GPUs: far above the shards that a site cuts a GPU into. */
 #define LEASE_TENANTS_MAX 256
@@ -15,7 +16,8 @@
 typedef struct LeaseTenant {
         char name[TENANT_MAX + 1];
         usec_t since_realtime_usec;
-        bool seen_alive; /* a sign of it was seen on this node after the booking */
+        bool seen_alive;   /* a sign of it was seen on this node after the booking */
+        uint32_t presence; /* TenantPresence, as of the last look; not kept over restarts */
 } LeaseTenant;
 
 typedef struct Lease {
@@ -38,6 +40,9 @@ int lease_remove(Lease *lease, const char *tenant, bool *ret_last);
 
 /* The tenant's entry, NULL if it does not have the GPU. Borrowed. */
 LeaseTenant* lease_find(const Lease *lease, const char *tenant);
+
+/* Of the one that is least to be seen: NO_SIGN before UNKNOWN before ALIVE. UNKNOWN without tenants. */
+TenantPresence lease_presence(const Lease *lease);
 
 /* "slurm/26.0", "slurm/26.0, pod/…", with as many as fit and "and 2 more" for the rest; "" for a free
  * GPU. */

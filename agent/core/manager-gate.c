@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/text.h"
 #include "agent/core/manager-internal.h"
 #include "agent/core/recovery.h"
 #include "agent/core/verify.h"
@@ -192,6 +193,8 @@ static int gate_book(Manager *manager, Request *request, Now now) {
                         break;
                 item->booked = r > 0;
                 manager->state_stale |= item->booked;
+                /* A pod has its cgroup before it has GPUs: however short it lives, it was seen alive. */
+                manager->look_for_tenants |= item->booked && startswith(request->tenant, "pod/");
         }
         r = r == -ENOMEM ? manager_fail(manager, r, "Out of memory") : manager_write_state(manager);
         if (r < 0) {

@@ -151,6 +151,10 @@ static void manager_take_sign(Manager *manager, Gpu *gpu, const TenantSign *sign
 
         if (!tenant)
                 return;
+        if (tenant->presence != sign->presence) {
+                tenant->presence = sign->presence;
+                gpu->changes |= GPU_CHANGE_STATE;
+        }
         if (sign->presence == TENANT_ALIVE && !tenant->seen_alive) {
                 tenant->seen_alive = true;
                 manager->state_stale = true;
@@ -164,6 +168,11 @@ void manager_reply_tenants(Manager *manager, const VendorReply *reply, Now now) 
         for (size_t i = 0; i < manager->inventory.n; i++)
                 for (size_t j = 0; j < reply->n_tenants; j++)
                         manager_take_sign(manager, manager->inventory.by_index[i], reply->tenants + j, now);
+}
+
+void manager_look_for_tenants(Manager *manager, Now now) {
+        manager->look_for_tenants = true;
+        manager_dispatch(manager, now);
 }
 
 int manager_set_maintenance(Manager *manager, bool on, const char *reason, Now now) {

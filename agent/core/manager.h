@@ -75,6 +75,10 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now);
 int manager_request(Manager *manager, RequestKind kind, char *const *ids, const RequestOptions *options,
                 RequestDone done, void *userdata, Now now, Request **ret);
 
+/* Something has ended on this node: whether the leaseholders still live is asked at once, not at the next
+ * poll. */
+void manager_look_for_tenants(Manager *manager, Now now);
+
 /* Whether the GPUs are clean by what is known, without asking the driver: 0 · -EINVAL, -ENOENT as above · 1
  * and *ret_message (to be freed): not clean, and why each. */
 int manager_verify_known(Manager *manager, char *const *ids, char **ret_message);

@@ -35,4 +35,31 @@ sleep 1.5
 end_step 93
 exits 0 "the next one gets the GPU at once" gpuagentctl acquire --job 94.0 -i 2
 is "for itself" "$(gpu 2 Tenant)" slurm/94.0
+
+# A pod by its cgroup, in a hierarchy of the kernel's. In the test's own mount namespace only.
+pod=0a1b2c3d-1111-4222-8333-444455556666
+cgroups=/sys/fs/cgroup folder=/sys/fs/cgroup/kubepods-reclaim-test
+present() { [ "$(gpu 3 TenantPresence)" = "$1" ]; }
+end_pod() { rmdir "$folder/pod$pod" "$folder"; }
+
+[ -e $cgroups/cgroup.controllers ] || mount -t cgroup2 none $cgroups 2>/dev/null
+if mkdir -p "$folder/pod$pod" 2>/dev/null; then
+        trap 'end_pod 2>/dev/null' EXIT
+        exits 0 "a pod books" gpuagentctl acquire --tenant "pod/$pod" -i 3
+        eventually 5 "it is seen alive at once" present alive
+        like "which status tells" "$(gpuagentctl status 3)" "tenant: +pod/$pod, which is alive on this node"
+        pkill -KILL -x gpuagentd
+        eventually 20 "the agent dies and comes back" present alive
+        stop_service gpuagentd
+        end_pod
+        start_agent
+        eventually 20 "the lease of a pod that ended meanwhile ends" nobody_has 3
+        eventually 10 "with a reset" state_is 3 clean
+        exits 0 "a pod that has no cgroup here books" gpuagentctl acquire --tenant "pod/$pod" -i 3
+        eventually 5 "there is no sign of it" present no-sign
+        like "which status tells" "$(gpuagentctl status 3)" "no sign on this node yet; it keeps the GPU until a release"
+        is "it keeps its GPU" "$(gpu 3 Tenant)" "pod/$pod"
+else
+        skip "pods by their cgroups" "no cgroup can be made here"
+fi
 finish

@@ -183,6 +183,69 @@ static void test_one_of_the_tenants_that_share_leaves_without_a_reset(void **sta
         assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
 }
 
+static void test_what_was_seen_of_a_tenant_is_told(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        RequestOptions shared = { .tenant = "slurm/2.0", .shared = true };
+        Told told;
+
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "unknown");
+        f->fake.gone = "slurm/1.0";
+        poll_now(f);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "no-sign");
+        f->fake.gone = NULL;
+        f->fake.alive = "slurm/1.0";
+        poll_now(f);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "alive");
+        f->fake.alive = NULL;
+        f->fake.gone = "slurm/1.0";
+        poll_now(f);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "");
+
+        /* of those that share it, the least to be seen */
+        f->config->handover.shared = SHARED_COUNT;
+        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &shared, &told, NULL), 0);
+        fixture_run_until_told(f, &told);
+        f->fake.alive = "slurm/2.0";
+        shared.tenant = "slurm/3.0";
+        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &shared, &told, NULL), 0);
+        fixture_run_until_told(f, &told);
+        poll_now(f);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "unknown");
+        f->fake.gone = "slurm/3.0";
+        poll_now(f);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "no-sign");
+}
+
+static void test_a_pod_is_looked_for_when_it_books(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        f->fake.alive = "pod/a";
+        assert_int_equal(fixture_acquire(f, "0", "pod/a", &told), OUTCOME_DONE);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "alive");
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 1);
+}
+
+static void test_the_end_of_something_on_the_node_brings_a_look_at_once(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        manager_look_for_tenants(f->manager, f->now);
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 0); /* there is nobody to look for */
+        f->fake.alive = "pod/a";
+        assert_int_equal(fixture_acquire(f, "0", "pod/a", &told), OUTCOME_DONE);
+        fixture_run_for(f, USEC_PER_SEC);
+        f->fake.gpus[0].resets = 0;
+        f->fake.alive = NULL;
+        f->fake.gone = "pod/a";
+        manager_look_for_tenants(f->manager, f->now);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "");
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nobody_is_looked_for_without_leases),
@@ -195,6 +258,9 @@ int main(void) {
                 cmocka_unit_test(test_a_driver_service_that_cannot_look_proves_nothing),
                 cmocka_unit_test(test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu),
                 cmocka_unit_test(test_one_of_the_tenants_that_share_leaves_without_a_reset),
+                cmocka_unit_test(test_what_was_seen_of_a_tenant_is_told),
+                cmocka_unit_test(test_a_pod_is_looked_for_when_it_books),
+                cmocka_unit_test(test_the_end_of_something_on_the_node_brings_a_look_at_once),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
