@@ -243,3 +243,21 @@ bool identifier_is_valid(const char *s) {
                 n++;
         return n > 0 && n <= 64 && s[n] == '\0';
 }
+
+bool host_is_valid(const char *s) {
+        const char *p = s;
+        bool had_user = false;
+
+        for (;;) {
+                if (!is_name_character(*p) || *p == '.' || *p == '-')
+                        return false;
+                while (is_name_character(*p))
+                        p++;
+                if (*p == '\0')
+                        return (size_t) (p - s) <= HOST_MAX;
+                if (*p != '@' || had_user)
+                        return false;
+                had_user = true;
+                p++;
+        }
+}

@@ -55,3 +55,8 @@ bool tenant_is_valid(const char *s);
 
 /* A syslog identifier: 1 to 64 letters, digits, '.', '_' and '-'. */
 bool identifier_is_valid(const char *s);
+
+/* [USER@]HOST as ssh takes it, of letters, digits, '.', '_' and '-', neither part starting with '-' or '.':
+ * safe as an argument and in a file's name. Up to HOST_MAX bytes. */
+#define HOST_MAX 128
+bool host_is_valid(const char *s);

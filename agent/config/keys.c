@@ -2,19 +2,24 @@
 #include "agent/config/keys.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "agent/base/parse.h"
 #include "agent/base/text.h"
+#include "agent/config/client-config.h"
 
 #define TEXT_MAX 1024
 #define HOUR     (3600 * USEC_PER_SEC)
 #define MINUTE   (60 * USEC_PER_SEC)
 #define TENTH    (USEC_PER_SEC / 10)
 
+#define ROW(section, name, fallback, type, object, field, ...) \
+        { { section, name, fallback }, type, offsetof(object, field), __VA_ARGS__ }
 #define KEY(section, name, fallback, type, field, ...) \
-        { { section, name, fallback }, type, offsetof(Config, field), __VA_ARGS__ }
+        ROW(section, name, fallback, type, Config, field, __VA_ARGS__)
+#define CLIENT_KEY(section, name, fallback, type, field, ...) \
+        ROW(section, name, fallback, type, ClientConfig, field, __VA_ARGS__)
+#define BMC_KEY(section, name, fallback, type, field, ...) \
+        ROW(section, name, fallback, type, ClientBmc, field, __VA_ARGS__)
 
 static const ConfigKey key_table[] = {
         KEY("", "mode", "enforce", CONFIG_CHOICE, mode, 0, 0, { "enforce", "observe" }),
@@ -53,191 +58,93 @@ static const ConfigKey key_table[] = {
         KEY("metrics", "nvlink", "true", CONFIG_BOOLEAN, metrics.nvlink),
 };
 
-_Static_assert(ELEMENTSOF(key_table) <= CONFIG_KEYS_MAX, "the reader keeps one line number a key");
+static const ConfigKey client_key_table[] = {
+        CLIENT_KEY("client", "trays", "[]", CONFIG_HOSTS, trays, 0, CLIENT_TRAYS_MAX),
+        CLIENT_KEY("client", "fabric-assign", "\"\"", CONFIG_TEXT, fabric_assign, 0, TEXT_MAX),
+        CLIENT_KEY("client.topology", "format", "block-sizes", CONFIG_CHOICE, topology.format, 0, 0,
+                        { "block-sizes", "block-levels", "yaml", "features" }),
+        CLIENT_KEY("client.topology", "block-sizes", "[]", CONFIG_NUMBERS, topology.block_sizes, 1, 65535),
+};
+
+static const ConfigKey bmc_key_table[] = {
+        BMC_KEY("client.bmc.TRAY", "url", "\"\"", CONFIG_URL, url, 0, TEXT_MAX),
+        BMC_KEY("client.bmc.TRAY", "user", "\"\"", CONFIG_TEXT, user, 0, 256),
+        BMC_KEY("client.bmc.TRAY", "password-file", "\"\"", CONFIG_PATH, password_file, 0, TEXT_MAX),
+};
+
+_Static_assert(ELEMENTSOF(key_table) < CONFIG_KEYS_MAX, "the reader keeps one line number a key");
+
+const ConfigSchema config_schema = {
+        .manual = "gpuagentd.yaml(5)",
+        .example = "driver",
+        .root = "",
+        .keys = key_table,
+        .n_keys = ELEMENTSOF(key_table),
+};
+
+const ConfigSchema client_bmc_schema = {
+        .manual = "gpuagentctl.yaml(5)",
+        .root = "client.bmc.TRAY",
+        .keys = bmc_key_table,
+        .n_keys = ELEMENTSOF(bmc_key_table),
+};
+
+const ConfigSchema client_config_schema = {
+        .manual = "gpuagentctl.yaml(5)",
+        .example = "client",
+        .root = "",
+        .keys = client_key_table,
+        .n_keys = ELEMENTSOF(client_key_table),
+        .map = "client.bmc",
+        .entry_schema = &client_bmc_schema,
+        .entry_get = client_bmc_get,
+};
 
 const ConfigKeyInfo* config_key_info(size_t i) {
         return i < ELEMENTSOF(key_table) ? &key_table[i].info : NULL;
 }
 
-int config_key_find(const char *section, const char *name) {
-        for (size_t i = 0; i < ELEMENTSOF(key_table); i++)
-                if (streq(key_table[i].info.section, section) && streq(key_table[i].info.name, name))
+const ConfigKeyInfo* client_config_key_info(size_t i) {
+        if (i < ELEMENTSOF(client_key_table))
+                return &client_key_table[i].info;
+        i -= ELEMENTSOF(client_key_table);
+        return i < ELEMENTSOF(bmc_key_table) ? &bmc_key_table[i].info : NULL;
+}
+
+int schema_key_find(const ConfigSchema *schema, const char *section, const char *name) {
+        for (size_t i = 0; i < schema->n_keys; i++)
+                if (streq(schema->keys[i].info.section, section) && streq(schema->keys[i].info.name, name))
                         return (int) i;
         return -ENOENT;
 }
 
-int config_section_find(const char *section) {
-        for (size_t i = 0; i < ELEMENTSOF(key_table); i++)
-                if (streq(key_table[i].info.section, section))
+int schema_section_find(const ConfigSchema *schema, const char *section) {
+        for (size_t i = 0; i < schema->n_keys; i++) {
+                const char *rest = startswith(schema->keys[i].info.section, section);
+
+                if (rest && (*rest == '\0' || *rest == '.'))
                         return (int) i;
-        return -ENOENT;
-}
-
-static int refuse(char **ret_problem, const char *format, ...) PRINTF_FORMAT(2, 3);
-static int refuse(char **ret_problem, const char *format, ...) {
-        char *problem = NULL;
-        va_list arguments;
-
-        va_start(arguments, format);
-        if (vasprintf(&problem, format, arguments) < 0)
-                problem = NULL;
-        va_end(arguments);
-        *ret_problem = problem;
-        return -EINVAL;
-}
-
-bool config_key_is_list(int key) {
-        return key_table[key].type == CONFIG_UNITS;
-}
-
-void config_key_empty(Config *config, int key) {
-        char ***list = (char ***) ((char *) config + key_table[key].offset);
-
-        *list = strv_free(*list);
-}
-
-void config_key_format(const char *section, const char *name, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%s%s%s", section, *section ? "." : "", name);
-}
-
-static bool is_one_line(const char *s) {
-        for (; *s; s++)
-                if ((unsigned char) *s < 0x20 || *s == 0x7f)
-                        return false;
-        return true;
-}
-
-static bool is_name(const char *s) {
-        return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == strlen(s);
-}
-
-/* A unit that can be stopped and started again, by the name that systemd knows it by. */
-static bool is_unit(const char *s) {
-        static const char *const suffixes[] = { ".service", ".socket", ".timer", ".path", ".target" };
-        const char *suffix = strrchr(s, '.');
-
-        if (!suffix || suffix == s || suffix[-1] == '@' || strlen(s) > 255 ||
-                        strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_.\\@-") !=
-                                        strlen(s))
-                return false;
-        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
-                if (streq(suffix, suffixes[i]))
-                        return true;
-        return false;
-}
-
-static int add_unit(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
-        /* Who stops one of these for a reset stops the reset, or the jobs. */
-        static const char *const refused[] = { "gpuagentd.service", "gpuagent-driver.service",
-                "gpuagent-driver.socket", "gpuagent-boot-reset.service", "slurmd.service", "dbus.service",
-                "dbus.socket" };
-
-        if (!is_unit(value))
-                return refuse(ret_problem,
-                                "must name units as systemd does, such as nvidia-dcgm.service: a service, "
-                                "socket, timer, path or target");
-        for (size_t i = 0; i < ELEMENTSOF(refused); i++)
-                if (streq(value, refused[i]))
-                        return refuse(ret_problem, "must not name %s: a handover needs it", value);
-        if (strv_contains(*field, value))
-                return refuse(ret_problem, "names %s twice; keep one of them", value);
-        if (strv_length(*field) >= key->max)
-                return refuse(ret_problem, "names more than %llu units", (unsigned long long) key->max);
-        return strv_append(field, value);
-}
-
-static int set_text(char **field, const ConfigKey *key, const char *value, char **ret_problem) {
-        size_t length = strlen(value);
-        char *copy;
-
-        if (length < key->min)
-                return refuse(ret_problem, "must not be empty");
-        if (length > key->max)
-                return refuse(ret_problem, "is longer than %llu bytes", (unsigned long long) key->max);
-        if (!is_one_line(value))
-                return refuse(ret_problem, "must be one line of text");
-        if (key->type == CONFIG_PATH && *value != '/')
-                return refuse(ret_problem, "must be an absolute path");
-        if (key->type == CONFIG_NAME && !is_name(value))
-                return refuse(ret_problem, "must be a name of letters, digits, '_' and '-'");
-
-        copy = strdup(value);
-        if (!copy)
-                return -ENOMEM;
-        free(*field);
-        *field = copy;
-        return 0;
-}
-
-static int set_boolean(bool *field, const char *value, bool quoted, char **ret_problem) {
-        if (quoted || parse_boolean(value, field) < 0)
-                return refuse(ret_problem, "must be true or false, without quotes");
-        return 0;
-}
-
-static int set_duration(usec_t *field, const ConfigKey *key, const char *value, char **ret_problem) {
-        usec_t usec;
-        int r;
-
-        r = parse_duration(value, &usec);
-        if (r == -EINVAL)
-                return refuse(ret_problem, "must be a time such as 90s, 1.5s, 200ms or 2min");
-        if (r < 0 || usec < key->min || usec > key->max)
-                return refuse(ret_problem, "must be a time from %gs to %gs",
-                                (double) key->min / (double) USEC_PER_SEC,
-                                (double) key->max / (double) USEC_PER_SEC);
-        *field = usec;
-        return 0;
-}
-
-static int set_number(
-                uint32_t *field, const ConfigKey *key, const char *value, bool quoted, char **ret_problem) {
-        uint32_t number;
-
-        if (quoted || parse_u32(value, (uint32_t) key->max, &number) < 0 || number < key->min)
-                return refuse(ret_problem, "must be a number from %llu to %llu, without quotes",
-                                (unsigned long long) key->min, (unsigned long long) key->max);
-        *field = number;
-        return 0;
-}
-
-static int set_choice(int *field, const ConfigKey *key, const char *value, char **ret_problem) {
-        char words[128];
-        size_t n = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(key->choices) && key->choices[i]; i++)
-                if (streq(value, key->choices[i])) {
-                        *field = (int) i;
-                        return 0;
-                }
-
-        for (size_t i = 0; i < ELEMENTSOF(key->choices) && key->choices[i] && n < sizeof words; i++)
-                n += (size_t) snprintf(
-                                words + n, sizeof words - n, "%s%s", i > 0 ? " or " : "", key->choices[i]);
-        return refuse(ret_problem, "must be %s", words);
-}
-
-int config_key_set(Config *config, int key, const char *value, bool quoted, char **ret_problem) {
-        const ConfigKey *k = &key_table[key];
-        void *field = (char *) config + k->offset;
-        static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
-
-        if (!quoted)
-                for (size_t i = 0; i < ELEMENTSOF(nulls); i++)
-                        if (streq(value, nulls[i]))
-                                return refuse(ret_problem,
-                                                "has no value; leave the line out for the default (%s)",
-                                                k->info.fallback);
-
-        switch (k->type) {
-        case CONFIG_TEXT:
-        case CONFIG_PATH:
-        case CONFIG_NAME: return set_text(field, k, value, ret_problem);
-        case CONFIG_BOOLEAN: return set_boolean(field, value, quoted, ret_problem);
-        case CONFIG_DURATION: return set_duration(field, k, value, ret_problem);
-        case CONFIG_NUMBER: return set_number(field, k, value, quoted, ret_problem);
-        case CONFIG_CHOICE: return set_choice(field, k, value, ret_problem);
-        case CONFIG_UNITS: return add_unit(field, k, value, ret_problem);
         }
-        return -EINVAL;
+        return -ENOENT;
+}
+
+int schema_init(const ConfigSchema *schema, void *object) {
+        for (size_t i = 0; i < schema->n_keys; i++) {
+                CLEANUP(free_ptr) char *problem = NULL;
+                const ConfigKey *key = &schema->keys[i];
+                bool empty = streq(key->info.fallback, "\"\"");
+                int r;
+
+                if (config_key_is_list(key))
+                        continue; /* empty */
+                r = config_key_set(key, object, empty ? "" : key->info.fallback, empty, &problem);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void schema_done(const ConfigSchema *schema, void *object) {
+        for (size_t i = 0; i < schema->n_keys; i++)
+                config_key_clear(&schema->keys[i], object);
 }

@@ -1,48 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* The key table: what there is to configure, of which type, within which limits, and what holds without a
+/* The key tables: what there is to configure, of which type, within which limits, and what holds without a
  * file. */
 #pragma once
 
-#include "agent/config/config.h"
+#include "agent/config/value.h"
 
 #define CONFIG_KEYS_MAX 64
 
-typedef enum ConfigType {
-        CONFIG_TEXT,     /* char*; min and max are lengths */
-        CONFIG_PATH,     /* char*; absolute */
-        CONFIG_NAME,     /* char*; letters, digits, '_' and '-', or nothing: safe as a file name */
-        CONFIG_BOOLEAN,  /* bool */
-        CONFIG_DURATION, /* usec_t; min and max are microseconds */
-        CONFIG_NUMBER,   /* uint32_t */
-        CONFIG_CHOICE,   /* int; the place in `choices` */
-        CONFIG_UNITS,    /* char**, a list of systemd units; max is their number */
-} ConfigType;
+/* One kind of configuration: its keys and their sections. One of its sections may be a map, which has
+ * subsections of names that the file gives, each an object of its own with keys of its own. */
+typedef struct ConfigSchema {
+        const char *manual;  /* where a person finds the keys */
+        const char *example; /* a section at the top */
+        const char *root;    /* the section that keys at the top are in: "", but for the entry of a map */
+        const ConfigKey *keys;
+        size_t n_keys;
+        const char *map; /* NULL for none */
+        const struct ConfigSchema *entry_schema;
+        /* The entry of this name, made if need be. 0 · -ENOMEM · -EINVAL and *ret_problem, as
+         * config_key_set. */
+        int (*entry_get)(void *object, const char *name, void **ret_entry, char **ret_problem);
+} ConfigSchema;
 
-typedef struct ConfigKey {
-        ConfigKeyInfo info;
-        ConfigType type;
-        size_t offset; /* in Config */
-        uint64_t min, max;
-        const char *choices[4];
-} ConfigKey;
+extern const ConfigSchema config_schema;        /* of a Config */
+extern const ConfigSchema client_config_schema; /* of a ClientConfig */
+extern const ConfigSchema client_bmc_schema;    /* of a ClientBmc */
 
-/* The place of a key in the table; the section is "" for a key at the top. -ENOENT no such key in this
- * section. */
-int config_key_find(const char *section, const char *name);
+/* The place of a key in the table. -ENOENT no such key in this section. */
+int schema_key_find(const ConfigSchema *schema, const char *section, const char *name);
 
-/* Whether the key takes a list. Such a key is emptied first, and then given each item by
- * config_key_set(). */
-bool config_key_is_list(int key);
-void config_key_empty(Config *config, int key);
+/* The place of the first key of a section, or of one below it. -ENOENT no such section. */
+int schema_section_find(const ConfigSchema *schema, const char *section);
 
-/* "driver.smi" in the words of messages: just "mode" for a key that is in no section. */
-void config_key_format(const char *section, const char *name, char *ret, size_t size);
+/* Gives every field its default; `object` is all zeroes before. 0 · -ENOMEM. */
+int schema_init(const ConfigSchema *schema, void *object);
 
-/* The place of the first key of a section. -ENOENT no such section. */
-int config_section_find(const char *section);
+/* Frees what the fields hold, but for the entries of a map. */
+void schema_done(const ConfigSchema *schema, void *object);
 
-/* Sets one key, or adds to its list, by its place in the table, from the scalar as it stands in a file;
- * `quoted` says that it had quotes. 0 · -ENOMEM · -EINVAL and *ret_problem (to be freed, may be NULL),
- * what the key wants:
- * "must be true or false". */
-int config_key_set(Config *config, int key, const char *value, bool quoted, char **ret_problem);
+/* entry_get of client_config_schema. */
+int client_bmc_get(void *object, const char *name, void **ret_entry, char **ret_problem);

@@ -9,18 +9,27 @@
 #include "agent/base/text.h"
 #include "agent/config/keys.h"
 
-#define WORD_MAX 64
+#define WORD_MAX  256
+#define LABEL_MAX (2 * WORD_MAX)
 
 typedef struct Reader {
         yaml_parser_t parser;
         yaml_event_t event; /* the one being looked at */
-        Config *config;
         const char *name;
         const char *text;
-        size_t lines[CONFIG_KEYS_MAX];         /* where this file has set the key, 0 not yet */
-        size_t section_lines[CONFIG_KEYS_MAX]; /* the same for the section that starts with the key */
+        const char *example; /* a section there is, for messages */
         char **ret_message;
 } Reader;
+
+/* A mapping that is read: of a whole file, a section, or the entry of a map. */
+typedef struct Scope {
+        const ConfigSchema *schema;
+        void *object;
+        const char *section;                   /* as in the schema's table */
+        const char *label;                     /* the same with the names of the file, for messages */
+        size_t lines[CONFIG_KEYS_MAX];         /* where the key was set, 0 not yet */
+        size_t section_lines[CONFIG_KEYS_MAX]; /* the same for the section that starts with the key */
+} Scope;
 
 static void reader_done(Reader *reader) {
         yaml_event_delete(&reader->event);
@@ -127,14 +136,20 @@ static int read_name(Reader *reader, char ret[static WORD_MAX]) {
         if (r < 0)
                 return r;
         if (event->type != YAML_SCALAR_EVENT)
-                return refuse(reader, event_line(reader), "a name is expected here, as in \"driver:\"");
+                return refuse(reader, event_line(reader), "a name is expected here, as in \"%s:\"",
+                                reader->example);
 
         text_escape_bytes((const char *) event->data.scalar.value, event->data.scalar.length, ret, WORD_MAX);
         return 0;
 }
 
+/* "driver.smi" in the words of messages: just "mode" for a key that is in no section. */
+static void label_join(const char *section, const char *name, char ret[static LABEL_MAX]) {
+        (void) snprintf(ret, LABEL_MAX, "%s%s%s", section, *section ? "." : "", name);
+}
+
 /* Sets the key, or adds to its list, from the scalar that is looked at. */
-static int set_scalar(Reader *reader, const char *label, int key) {
+static int set_scalar(Reader *reader, const Scope *scope, const char *label, const ConfigKey *key) {
         CLEANUP(free_ptr) char *problem = NULL;
         const yaml_event_t *event = &reader->event;
         int r;
@@ -142,7 +157,7 @@ static int set_scalar(Reader *reader, const char *label, int key) {
         if (strlen((const char *) event->data.scalar.value) != event->data.scalar.length)
                 return refuse(reader, event_line(reader), "%s must be one line of text", label);
 
-        r = config_key_set(reader->config, key, (const char *) event->data.scalar.value,
+        r = config_key_set(key, scope->object, (const char *) event->data.scalar.value,
                         event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, &problem);
         if (r == -EINVAL)
                 return refuse(reader, event_line(reader), "%s %s", label, problem ? problem : "is wrong");
@@ -150,10 +165,10 @@ static int set_scalar(Reader *reader, const char *label, int key) {
 }
 
 /* Reads the items of a list, up to its end. They take the place of those of an earlier file. */
-static int read_list(Reader *reader, const char *label, int key) {
+static int read_list(Reader *reader, const Scope *scope, const char *label, const ConfigKey *key) {
         int r;
 
-        config_key_empty(reader->config, key);
+        config_key_clear(key, scope->object);
         for (;;) {
                 r = reader_next(reader);
                 if (r < 0)
@@ -167,18 +182,16 @@ static int read_list(Reader *reader, const char *label, int key) {
                 if (reader->event.type != YAML_SCALAR_EVENT)
                         return refuse(reader, event_line(reader), "%s must be a list of single values",
                                         label);
-                r = set_scalar(reader, label, key);
+                r = set_scalar(reader, scope, label, key);
                 if (r < 0)
                         return r;
         }
 }
 
-static int read_value(Reader *reader, const char *section, const char *name, int key) {
+static int read_value(Reader *reader, const Scope *scope, const char *label, const ConfigKey *key) {
         const yaml_event_t *event = &reader->event;
-        char label[2 * WORD_MAX];
         int r;
 
-        config_key_format(section, name, label, sizeof label);
         r = reader_next(reader);
         if (r >= 0)
                 r = refuse_extras(reader);
@@ -188,29 +201,72 @@ static int read_value(Reader *reader, const char *section, const char *name, int
         if (config_key_is_list(key)) {
                 if (event->type != YAML_SEQUENCE_START_EVENT)
                         return refuse(reader, event_line(reader), "%s must be a list, as in [a, b]", label);
-                return read_list(reader, label, key);
+                return read_list(reader, scope, label, key);
         }
         if (event->type != YAML_SCALAR_EVENT)
                 return refuse(reader, event_line(reader), "%s must be one value, not a %s", label,
                                 event->type == YAML_SEQUENCE_START_EVENT ? "list" : "group of keys");
-        return set_scalar(reader, label, key);
+        return set_scalar(reader, scope, label, key);
 }
 
 /* A key whose name is looked at, and its value. */
-static int read_key(Reader *reader, const char *section, const char *name, int key) {
-        char label[2 * WORD_MAX];
-
-        config_key_format(section, name, label, sizeof label);
-        if (reader->lines[key] > 0)
+static int read_key(Reader *reader, Scope *scope, const char *label, int key) {
+        if (scope->lines[key] > 0)
                 return refuse(reader, event_line(reader), "%s is set in line %zu already; keep one of them",
-                                label, reader->lines[key]);
-        reader->lines[key] = event_line(reader);
-        return read_value(reader, section, name, key);
+                                label, scope->lines[key]);
+        scope->lines[key] = event_line(reader);
+        return read_value(reader, scope, label, &scope->schema->keys[key]);
 }
 
-/* Reads the keys of a section, up to the end of its mapping. */
-static int read_section(Reader *reader, const char *section) {
-        char name[WORD_MAX];
+static bool is_map(const Scope *scope) {
+        return scope->schema->map && streq(scope->section, scope->schema->map);
+}
+
+static int read_mapping(Reader *reader, Scope *scope);
+static int read_map(Reader *reader, const Scope *scope);
+
+/* What follows the name of a section: nothing, or its keys. */
+static int read_section(Reader *reader, Scope *scope) {
+        int r;
+
+        r = reader_next(reader);
+        if (r >= 0)
+                r = refuse_extras(reader);
+        if (r < 0)
+                return r;
+        if (is_empty_scalar(&reader->event))
+                return 0; /* a section whose keys are all commented out */
+        if (reader->event.type != YAML_MAPPING_START_EVENT)
+                return refuse(reader, event_line(reader), "%s is a section: its keys follow, indented",
+                                scope->label);
+        return is_map(scope) ? read_map(reader, scope) : read_mapping(reader, scope);
+}
+
+/* A subsection whose name is looked at. */
+static int read_subsection(Reader *reader, Scope *scope, const char *name, const char *label) {
+        Scope below = { .schema = scope->schema, .object = scope->object, .label = label };
+        char section[LABEL_MAX];
+        int first;
+
+        label_join(scope->section, name, section);
+        below.section = section;
+        if (is_map(&below))
+                first = (int) scope->schema->n_keys;
+        else
+                first = *name && !strchr(name, '.') ? schema_section_find(scope->schema, section) : -ENOENT;
+        if (first < 0)
+                return refuse(reader, event_line(reader), "%s is not a %s; %s has them all", label,
+                                *scope->section ? "key" : "section", scope->schema->manual);
+        if (scope->section_lines[first] > 0)
+                return refuse(reader, event_line(reader),
+                                "%s starts in line %zu already; put its keys there", label,
+                                scope->section_lines[first]);
+        scope->section_lines[first] = event_line(reader);
+        return read_section(reader, &below);
+}
+/* Reads keys and subsections, up to the end of their mapping. */
+static int read_mapping(Reader *reader, Scope *scope) {
+        char name[WORD_MAX], label[LABEL_MAX];
         int key, r;
 
         for (;;) {
@@ -223,37 +279,39 @@ static int read_section(Reader *reader, const char *section) {
                 r = read_name(reader, name);
                 if (r < 0)
                         return r;
-                key = config_key_find(section, name);
-                if (key < 0)
-                        return refuse(reader, event_line(reader),
-                                        "%s.%s is not a key; gpuagentd.yaml(5) has them all", section, name);
-                r = read_key(reader, section, name, key);
+                label_join(scope->label, name, label);
+                key = schema_key_find(scope->schema, scope->section, name);
+                if (key >= 0)
+                        r = read_key(reader, scope, label, key);
+                else
+                        r = read_subsection(reader, scope, name, label);
                 if (r < 0)
                         return r;
         }
 }
 
-/* What follows the name of a section: nothing, or its keys. */
-static int read_section_value(Reader *reader, const char *section) {
+/* An entry of a map whose name is looked at, and its keys. */
+static int read_entry(Reader *reader, const Scope *map, const char *name) {
+        CLEANUP(free_ptr) char *problem = NULL;
+        char label[LABEL_MAX];
+        Scope entry = { .schema = map->schema->entry_schema, .label = label };
         int r;
 
-        r = reader_next(reader);
-        if (r >= 0)
-                r = refuse_extras(reader);
+        label_join(map->label, name, label);
+        entry.section = entry.schema->root;
+        r = map->schema->entry_get(map->object, name, &entry.object, &problem);
+        if (r == -EINVAL)
+                return refuse(reader, event_line(reader), "%s %s", label, problem ? problem : "is wrong");
         if (r < 0)
                 return r;
-        if (is_empty_scalar(&reader->event))
-                return 0; /* a section whose keys are all commented out */
-        if (reader->event.type != YAML_MAPPING_START_EVENT)
-                return refuse(reader, event_line(reader), "%s is a section: its keys follow, indented",
-                                section);
-        return read_section(reader, section);
+        return read_section(reader, &entry);
 }
 
-/* Reads the sections of the document, and the keys that are in none, up to the end of its mapping. */
-static int read_sections(Reader *reader) {
-        char section[WORD_MAX];
-        int first, key, r;
+/* Reads the entries of a map, up to the end of its mapping. */
+static int read_map(Reader *reader, const Scope *scope) {
+        CLEANUP(strv_free_ptr) char **names = NULL;
+        char name[WORD_MAX];
+        int r;
 
         for (;;) {
                 r = reader_next(reader);
@@ -262,32 +320,21 @@ static int read_sections(Reader *reader) {
                 if (reader->event.type == YAML_MAPPING_END_EVENT)
                         return 0;
 
-                r = read_name(reader, section);
+                r = read_name(reader, name);
                 if (r < 0)
                         return r;
-                key = config_key_find("", section);
-                if (key >= 0) {
-                        r = read_key(reader, "", section, key);
-                        if (r < 0)
-                                return r;
-                        continue;
-                }
-                first = *section ? config_section_find(section) : -ENOENT;
-                if (first < 0)
-                        return refuse(reader, event_line(reader),
-                                        "%s is not a section; gpuagentd.yaml(5) has them all", section);
-                if (reader->section_lines[first] > 0)
-                        return refuse(reader, event_line(reader),
-                                        "%s starts in line %zu already; put its keys there", section,
-                                        reader->section_lines[first]);
-                reader->section_lines[first] = event_line(reader);
-                r = read_section_value(reader, section);
+                if (strv_contains(names, name))
+                        return refuse(reader, event_line(reader), "%s.%s is there twice; keep one of them",
+                                        scope->label, name);
+                r = strv_append(&names, name);
+                if (r >= 0)
+                        r = read_entry(reader, scope, name);
                 if (r < 0)
                         return r;
         }
 }
 
-static int read_document(Reader *reader) {
+static int read_document(Reader *reader, Scope *scope) {
         int r;
 
         r = reader_next(reader);
@@ -297,21 +344,26 @@ static int read_document(Reader *reader) {
                 return r;
 
         if (reader->event.type == YAML_MAPPING_START_EVENT)
-                r = read_sections(reader);
+                r = read_mapping(reader, scope);
         else if (!is_empty_scalar(&reader->event))
-                return refuse(reader, event_line(reader), "sections are expected here, as in \"driver:\"");
+                return refuse(reader, event_line(reader), "sections are expected here, as in \"%s:\"",
+                                reader->example);
         if (r < 0)
                 return r;
 
         return reader_next(reader); /* the end of the document: the parser lets nothing else follow */
 }
 
-int config_read_text(Config *config, const char *name, const char *text, size_t size, char **ret_message) {
-        CLEANUP(reader_done) Reader reader = { .config = config, .name = name, .text = text };
+int config_read_text(const ConfigSchema *schema, void *object, const char *name, const char *text,
+                size_t size, char **ret_message) {
+        CLEANUP(reader_done)
+        Reader reader = {
+                .name = name, .text = text, .example = schema->example, .ret_message = ret_message
+        };
+        Scope scope = { .schema = schema, .object = object, .section = schema->root, .label = schema->root };
         bool had_document = false;
         int r;
 
-        reader.ret_message = ret_message;
         if (!yaml_parser_initialize(&reader.parser))
                 return -ENOMEM;
         yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
@@ -331,7 +383,7 @@ int config_read_text(Config *config, const char *name, const char *text, size_t 
                                         "a second document starts here; keep one a file");
                 had_document = true;
 
-                r = read_document(&reader);
+                r = read_document(&reader, &scope);
                 if (r < 0)
                         return r;
         }

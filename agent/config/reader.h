@@ -5,9 +5,10 @@
 
 #include <stddef.h>
 
-#include "agent/config/config.h"
+#include "agent/config/keys.h"
 
-/* Sets the keys that `size` bytes of text name, over what `config` holds already; `name` is the file's,
+/* Sets the keys that `size` bytes of text name, over what `object` holds already; `name` is the file's,
  * for messages. 0 · -ENOMEM · -EINVAL and *ret_message (to be freed), "NAME:LINE: what is wrong";
- * `config` may be changed in part. */
-int config_read_text(Config *config, const char *name, const char *text, size_t size, char **ret_message);
+ * `object` may be changed in part. */
+int config_read_text(const ConfigSchema *schema, void *object, const char *name, const char *text,
+                size_t size, char **ret_message);
