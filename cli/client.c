@@ -168,6 +168,8 @@ int client_start(
         /* The deadline is ours, so that "too late" and "gone" can be told apart: sd-bus calls both
          * NoReply. */
         r = sd_bus_call_async(client->bus, &call->slot, message, on_reply, call, USEC_INFINITY);
+        if (r == -ENOTCONN)
+                return failure_set(failure, CLI_NO_AGENT, "gpuagentd went away");
         if (r < 0)
                 return failure_errno(failure, r, "cannot send to gpuagentd");
         call->deadline_usec = usec_add(
@@ -257,6 +259,13 @@ int client_subscribe(
 
         r = sd_bus_match_signal_async(client->bus, ret_slot, client->destination, NULL, NULL, NULL, handler,
                         NULL, userdata);
+        return r < 0 ? r : 0;
+}
+
+int client_attach(Client *client, sd_event *event) {
+        int r;
+
+        r = sd_bus_attach_event(client->bus, event, SD_EVENT_PRIORITY_NORMAL);
         return r < 0 ? r : 0;
 }
 

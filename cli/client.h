@@ -58,6 +58,10 @@ int client_call_manager(Client *client, const char *member, sd_bus_message **ret
 int client_subscribe(
                 Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot);
 
+/* Has an event loop handle what comes, besides client_finish() and client_wait(), for as long as the
+ * connection lives. 0 · negative errno. */
+int client_attach(Client *client, sd_event *event);
+
 /* Handles what comes. Returns when something was handled: 1 · at the deadline (monotonic): 0 · when the
  * agent is gone: negative, and *failure says so. */
 int client_wait(Client *client, usec_t deadline_usec, Failure *failure);

@@ -26,12 +26,16 @@ int json_set(json_object *object, const char *key, json_object *value) {
         return 0;
 }
 
-int json_print(json_object *object, OutputMode mode) {
+const char* json_text(json_object *object, OutputMode mode) {
         int flags = mode == OUTPUT_JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
                                                : JSON_C_TO_STRING_PLAIN;
-        const char *text;
 
-        text = json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+        return json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+}
+
+int json_print(json_object *object, OutputMode mode) {
+        const char *text = json_text(object, mode);
+
         if (!text)
                 return -ENOMEM;
         (void) puts(text); /* main() looks at the stream's errors when it closes it */

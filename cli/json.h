@@ -22,5 +22,8 @@ json_object* json_u64(uint64_t value);
 /* Sets a key. The value is taken over in any case. 0 · -ENOMEM, also for a NULL object. */
 int json_set(json_object *object, const char *key, json_object *value);
 
+/* The object as text, which is the object's and goes with it; NULL for want of memory. */
+const char* json_text(json_object *object, OutputMode mode);
+
 /* Prints it and a newline to stdout. 0 · -ENOMEM. */
 int json_print(json_object *object, OutputMode mode);

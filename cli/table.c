@@ -15,7 +15,6 @@
 
 struct Table {
         const Options *options;
-        const char *const *columns;
         size_t n_columns;
         size_t column; /* of the next cell */
         int error;     /* the first failure to add a cell */
@@ -24,6 +23,7 @@ struct Table {
         struct libscols_line *line;
         json_object *rows;
         json_object *row; /* borrowed from `rows` */
+        const char *columns[];
 };
 
 static int text_table_new(const Options *options, const char *const *columns, size_t n_columns,
@@ -55,11 +55,14 @@ static int text_table_new(const Options *options, const char *const *columns, si
 }
 
 int table_new(const Options *options, const char *const *columns, size_t n_columns, Table **ret) {
-        CLEANUP(table_free_ptr) Table *table = calloc(1, sizeof *table);
+        CLEANUP(table_free_ptr) Table *table = calloc(1, sizeof *table + n_columns * sizeof *columns);
 
         if (!table)
                 return -ENOMEM;
-        *table = (Table){ .options = options, .columns = columns, .n_columns = n_columns };
+        table->options = options;
+        table->n_columns = n_columns;
+        for (size_t i = 0; i < n_columns; i++)
+                table->columns[i] = columns[i];
         if (options->output == OUTPUT_TABLE) {
                 int r = text_table_new(options, columns, n_columns, &table->text);
 
@@ -187,12 +190,48 @@ void table_add_list(Table *table, const uint32_t *values, size_t n) {
         table_note(table, table->text ? text_add_list(table, values, n) : json_add_list(table, values, n));
 }
 
-int table_print(const Table *table) {
+static int text_format(struct libscols_table *text, char **ret) {
+        CLEANUP(free_ptr) char *lines = NULL;
+        char *copy;
+        int r;
+
+        /* libsmartcols prints nothing without a row, not even the names, and no newline at the end. */
+        if (scols_table_get_nlines(text) > 0) {
+                r = scols_print_table_to_string(text, &lines);
+                if (r < 0)
+                        return r;
+        }
+        if (asprintf(&copy, "%s%s", lines ?: "", lines ? "\n" : "") < 0)
+                return -ENOMEM;
+
+        *ret = copy;
+        return 0;
+}
+
+int table_format(const Table *table, char **ret) {
+        const char *json;
+        char *copy;
+
         if (table->error < 0)
                 return table->error;
-        if (table->rows)
-                return json_print(table->rows, table->options->output);
-        if (scols_table_get_nlines(table->text) == 0)
-                return 0; /* libsmartcols prints nothing then, not even the names */
-        return scols_print_table(table->text);
+        if (table->text)
+                return text_format(table->text, ret);
+
+        json = json_text(table->rows, table->options->output);
+        if (!json || asprintf(&copy, "%s\n", json) < 0)
+                return -ENOMEM;
+
+        *ret = copy;
+        return 0;
+}
+
+int table_print(const Table *table) {
+        CLEANUP(free_ptr) char *text = NULL;
+        int r;
+
+        r = table_format(table, &text);
+        if (r < 0)
+                return r;
+        (void) fputs(text, stdout); /* main() looks at the stream's errors when it closes it */
+        return 0;
 }

@@ -11,7 +11,8 @@
 
 typedef struct Table Table;
 
-/* `columns` are the names, in upper case; they and the options stay the caller's. 0 and *ret · -ENOMEM. */
+/* `columns` are the names, in upper case; the names themselves and the options stay the caller's. 0 and
+ * *ret · -ENOMEM. */
 int table_new(const Options *options, const char *const *columns, size_t n_columns, Table **ret);
 Table* table_free(Table *table);
 
@@ -27,6 +28,10 @@ void table_add_u64_as(Table *table, uint64_t value, const char *text);
 
 /* "0,1,2,3" for people, an array of numbers for programs; unknown ones are null. */
 void table_add_list(Table *table, const uint32_t *values, size_t n);
+
+/* The table as text, each line with its newline; "" for a table without rows. 0 and *ret (to be freed) ·
+ * negative errno, also for a cell that could not be added. */
+int table_format(const Table *table, char **ret);
 
 /* Prints it to stdout. 0 · negative errno, also for a cell that could not be added. */
 int table_print(const Table *table);
