@@ -9,7 +9,8 @@
 
 typedef struct Screen Screen;
 
-/* Takes the terminal. 0 and *ret · -ENOTTY where stdout is none, or one that cannot be drawn on · -ENOMEM. */
+/* Takes the terminal. 0 and *ret · -ENOTTY where stdout is none, or one that cannot be drawn on ·
+ * -ENOMEM. */
 int screen_new(Screen **ret);
 
 /* Gives it back. */

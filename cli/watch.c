@@ -17,7 +17,8 @@
 /* Changes often come several at a time; the list is read once for them. */
 #define SETTLE_USEC (100 * USEC_PER_MSEC)
 
-/* Load, power and temperature change without a signal. It is also how an agent's end is noticed on the bus. */
+/* Load, power and temperature change without a signal. It is also how an agent's end is noticed on the
+ * bus. */
 #define REFRESH_USEC (5 * USEC_PER_SEC)
 
 /* Until an agent that has gone is looked for again. */
