@@ -81,6 +81,7 @@ int manager_add_observer(Manager *manager, const ManagerObserver *observer) {
 
 void manager_set_config(Manager *manager, const Config *config) {
         manager->config = config;
+        manager->poll_at_usec = 0; /* the interval may be another, and so may what is polled */
         for (size_t i = 0; i < manager->inventory.n; i++) {
                 Gpu *gpu = manager->inventory.by_index[i];
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/base/io.h"
@@ -196,6 +198,20 @@ int slurm_spool_parse(const char *text, char **ret) {
         return 1;
 }
 
+/* A step that was killed leaves its socket behind, at which nobody listens any more; a step that is merely too
+ * busy to answer is there. */
+static bool step_is_dead(int spool_fd, const char *name) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        CLEANUP(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+        /* Whatever the length of the folder's name. */
+        if (fd < 0 ||
+                        (size_t) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
+                                        spool_fd, name) >= sizeof address.sun_path)
+                return false;
+        return connect(fd, (const struct sockaddr *) &address, sizeof address) < 0 && errno == ECONNREFUSED;
+}
+
 /* Steps by their sockets. 0 · -errno. */
 static int search_spool(Search *search, const char *folder) {
         CLEANUP(dir_close) DIR *dir = opendir(folder);
@@ -211,7 +227,7 @@ static int search_spool(Search *search, const char *folder) {
                 r = step_socket_parse(entry->d_name, &job);
                 if (r < 0)
                         search->jobs_known = false;
-                if (r <= 0)
+                if (r <= 0 || step_is_dead(dirfd(dir), entry->d_name))
                         continue;
                 (void) snprintf(where, sizeof where, "job %u", job);
                 search_see(search, where);

@@ -8,9 +8,21 @@ in_tray
 
 mkdir -p /etc/slurm /run/tray/spool
 echo "SlurmdSpoolDir=/run/tray/spool" >/etc/slurm/slurm.conf
-# The socket of a step of job $1, as slurmd has it.
-begin_step() { touch "/run/tray/spool/tray_$1.0"; }
-end_step() { rm "/run/tray/spool/tray_$1.0"; }
+# The socket of a step of job $1, as slurmd has it, and a process that listens at it.
+begin_step() {
+        python3 -c 'import signal, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+signal.pause()' "/run/tray/spool/tray_$1.0" &
+        step=$!
+        until [ -S "/run/tray/spool/tray_$1.0" ]; do sleep 0.01; done
+}
+kill_step() { kill -KILL $step && wait $step 2>/dev/null; }
+end_step() {
+        kill_step
+        rm "/run/tray/spool/tray_$1.0"
+}
 nobody_has() { [ "$(gpu "$1" Tenant)" = "" ]; }
 
 before=$(true_resets 0)
@@ -20,7 +32,7 @@ begin_step 90
 sleep 1.5
 is "while it lives it keeps its GPU" "$(gpu 0 Tenant)" slurm/90.0
 exits 1 "and others are refused" gpuagentctl acquire --job 92.0 -i 0
-end_step 90
+kill_step # which leaves its socket behind
 eventually 5 "once it is gone its lease ends" nobody_has 0
 eventually 5 "and the GPU is clean" state_is 0 clean
 is "by a reset" "$(true_resets 0)" $((before + 1))
