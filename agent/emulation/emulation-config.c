@@ -52,6 +52,7 @@ static const Key keys[] = {
         { "dialect", KEY_TEXT, offsetof(EmulationConfig, dialect), 15 },
         { "driver-version", KEY_TEXT, offsetof(EmulationConfig, driver_version), 31 },
         { "devices", KEY_TEXT, offsetof(EmulationConfig, devices), 127 },
+        { "bmc-listen", KEY_TEXT, offsetof(EmulationConfig, bmc_listen), 63 },
 };
 
 EmulationConfig* emulation_config_free(EmulationConfig *config) {
@@ -270,6 +271,7 @@ static int set_defaults(EmulationConfig *config) {
                         set_text(&config->dialect, "nvidia") < 0 ||
                         set_text(&config->driver_version, "580.173.02") < 0 ||
                         set_text(&config->devices, "/dev") < 0 ||
+                        set_text(&config->bmc_listen, "127.0.0.1:8470") < 0 ||
                         set_text(&config->cluster_uuid, "7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91") < 0)
                 return -ENOMEM;
         return 0;

@@ -29,6 +29,7 @@ typedef struct EmulationConfig {
         char *dialect;
         char *driver_version;
         char *devices;
+        char *bmc_listen; /* ADDRESS:PORT of the tray's BMC */
 } EmulationConfig;
 
 /* Reads the file; without a path the usual one, which may be missing. Defaults fill what it does not say.
