@@ -27,6 +27,7 @@ static const Verb verbs[] = {
         { "maintenance", "on|off [REASON...]", -1, 0, verb_maintenance },
         { "forget", "GPU", 1, 0, verb_forget },
         { "boot-reset", "", 0, 0, verb_boot_reset },
+        { "oci-hook", "prestart|poststop", 1, 0, verb_oci_hook },
         { "slurm-prolog", "", 0, OPTION_IDENTIFIER, verb_slurm_prolog },
         { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
 };
@@ -80,7 +81,7 @@ static void print_help(void) {
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
                     "  forget GPU             that is in the tray no longer\n"
                     "  reload                 have gpuagentd read its configuration anew\n"
-                    "  boot-reset, slurm-prolog, slurm-epilog: for the boot and for Slurm\n"
+                    "  boot-reset, slurm-prolog, slurm-epilog, oci-hook: for the boot, Slurm, containers\n"
                     "\n"
                     "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"
                     "      --job ID[.N]       the tenant is this Slurm job, N times restarted\n"

@@ -71,5 +71,6 @@ int verb_acquire(const Options *options, int argc, char **argv);
 int verb_release(const Options *options, int argc, char **argv);
 int verb_maintenance(const Options *options, int argc, char **argv);
 int verb_forget(const Options *options, int argc, char **argv);
+int verb_oci_hook(const Options *options, int argc, char **argv);
 int verb_slurm_prolog(const Options *options, int argc, char **argv);
 int verb_slurm_epilog(const Options *options, int argc, char **argv);

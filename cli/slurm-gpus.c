@@ -7,12 +7,6 @@
 
 #include "agent/base/text.h"
 
-void slurm_gpus_done(SlurmGpus *gpus) {
-        (void) strv_free(gpus->ids);
-        free(gpus->names);
-        *gpus = (SlurmGpus){};
-}
-
 int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failure *failure) {
         size_t n = 1;
 
@@ -39,49 +33,23 @@ int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failu
         return 0;
 }
 
-static int append_name(SlurmGpus *gpus, const char *name) {
-        char *names;
-
-        if (asprintf(&names, "%s%s%s", gpus->names ?: "", gpus->names ? "," : "", name) < 0)
-                return -ENOMEM;
-        free(gpus->names);
-        gpus->names = names;
-        return 0;
-}
-
-static int append_gpu(SlurmGpus *gpus, const GpuView *gpu, Failure *failure) {
-        char name[GPU_UUID_SIZE];
-        int r;
-
-        gpu_view_format(gpu, name, sizeof name);
-        r = strv_append(&gpus->ids, gpu->uuid);
-        if (r >= 0)
-                r = append_name(gpus, name);
-        return r < 0 ? failure_errno(failure, r, "cannot name the job's GPUs") : 0;
-}
-
-int slurm_gpus_from_indexes(const SlurmJob *job, SlurmGpus *ret, Failure *failure) {
-        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+int slurm_gpus_from_indexes(const SlurmJob *job, GpuSet *ret, Failure *failure) {
+        CLEANUP(gpu_set_done) GpuSet gpus = {};
 
         for (size_t i = 0; i < job->n_positions; i++) {
-                char index[16];
-                int r;
+                int r = gpu_set_add_index(&gpus, job->positions[i], failure);
 
-                (void) snprintf(index, sizeof index, "%u", job->positions[i]);
-                r = strv_append(&gpus.ids, index);
-                if (r >= 0)
-                        r = append_name(&gpus, index);
                 if (r < 0)
-                        return failure_errno(failure, r, "cannot name the job's GPUs");
+                        return r;
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus){};
+        gpus = (GpuSet){};
         return 0;
 }
 
-int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret, Failure *failure) {
-        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, GpuSet *ret, Failure *failure) {
+        CLEANUP(gpu_set_done) GpuSet gpus = {};
         CLEANUP(strv_free_ptr) char **uuids = NULL;
         int r;
 
@@ -100,37 +68,19 @@ int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret,
                 gpu = tray_gpu_by_uuid(tray, uuid);
                 if (!gpu)
                         return failure_set(failure, CLI_NO_GPU, "there is no GPU %s", uuid);
-                r = append_gpu(&gpus, gpu, failure);
+                r = gpu_set_add(&gpus, gpu, failure);
                 if (r < 0)
                         return r;
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus){};
+        gpus = (GpuSet){};
         return 0;
 }
 
-static int find_by_minor(const Tray *tray, uint32_t minor, const GpuView **ret, Failure *failure) {
-        const GpuView *found = NULL;
-
-        for (size_t i = 0; i < tray->n_gpus; i++) {
-                if (tray->gpus[i].minor != minor)
-                        continue;
-                if (found)
-                        return failure_set(
-                                        failure, CLI_FAILED, "more than one GPU has /dev/nvidia%u", minor);
-                found = &tray->gpus[i];
-        }
-        if (!found)
-                return failure_set(failure, CLI_NO_GPU, "no GPU has /dev/nvidia%u", minor);
-
-        *ret = found;
-        return 0;
-}
-
-int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, SlurmGpus *ret,
+int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, GpuSet *ret,
                 Failure *failure) {
-        CLEANUP(slurm_gpus_done) SlurmGpus gpus = {};
+        CLEANUP(gpu_set_done) GpuSet gpus = {};
 
         for (size_t i = 0; i < job->n_positions; i++) {
                 uint32_t minor = job->positions[i];
@@ -143,14 +93,14 @@ int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tr
                                         minor, places->n_minors);
                 if (places)
                         minor = places->minors[minor];
-                r = find_by_minor(tray, minor, &gpu, failure);
+                r = gpu_find_by_minor(tray, minor, &gpu, failure);
                 if (r >= 0)
-                        r = append_gpu(&gpus, gpu, failure);
+                        r = gpu_set_add(&gpus, gpu, failure);
                 if (r < 0)
                         return r;
         }
 
         *ret = gpus;
-        gpus = (SlurmGpus){};
+        gpus = (GpuSet){};
         return 0;
 }

@@ -3,15 +3,8 @@
 #pragma once
 
 #include "agent/config/config.h"
-#include "cli/gpu.h"
+#include "cli/gpu-set.h"
 #include "cli/slurm-gres.h"
-
-typedef struct SlurmGpus {
-        char **ids;  /* for the agent */
-        char *names; /* for people: "0,1,2,3" */
-} SlurmGpus;
-
-void slurm_gpus_done(SlurmGpus *gpus);
 
 /* What the job's numbers or UUIDs are. */
 typedef enum SlurmNaming {
@@ -26,11 +19,11 @@ typedef enum SlurmNaming {
 int slurm_naming(const SlurmJob *job, GpuIndexRule rule, SlurmNaming *ret, Failure *failure);
 
 /* The GPUs by the job's indexes. 0 and *ret · negative, and *failure says why. */
-int slurm_gpus_from_indexes(const SlurmJob *job, SlurmGpus *ret, Failure *failure);
+int slurm_gpus_from_indexes(const SlurmJob *job, GpuSet *ret, Failure *failure);
 
 /* The GPUs by the UUIDs in CUDA_VISIBLE_DEVICES. As above. */
-int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, SlurmGpus *ret, Failure *failure);
+int slurm_gpus_from_uuids(const SlurmJob *job, const Tray *tray, GpuSet *ret, Failure *failure);
 
 /* The GPUs by their minors: the job's numbers, or what `places` has for them. As above. */
-int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, SlurmGpus *ret,
+int slurm_gpus_from_minors(const SlurmJob *job, const GresList *places, const Tray *tray, GpuSet *ret,
                 Failure *failure);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio_ext.h>
 #include <string.h>
 
 #include "agent/base/text.h"
@@ -23,20 +22,8 @@
 
 void slurm_hook_done(SlurmHook *hook) {
         slurm_job_done(&hook->job);
-        slurm_gpus_done(&hook->gpus);
+        gpu_set_done(&hook->gpus);
         hook->config = config_free(hook->config);
-}
-
-/* A file with a mistake must not drain every node of a cluster: the agent keeps its old settings then, and
- * for what is read here the defaults are the careful choice. */
-static int read_config(const Options *options, Config **ret, Failure *failure) {
-        CLEANUP(free_ptr) char *message = NULL, *ignored = NULL;
-        int r;
-
-        r = config_load(options->config_path, ret, &message);
-        if (r < 0)
-                r = config_parse("defaults", "", 0, ret, &ignored);
-        return r < 0 ? failure_errno(failure, r, "cannot read the configuration") : 0;
 }
 
 static usec_t hook_timeout(const SlurmHook *hook, const Options *options) {
@@ -62,7 +49,7 @@ int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, 
         r = slurm_job_read(&ret->job, failure);
         if (r <= 0)
                 return r;
-        r = read_config(options, &ret->config, failure);
+        r = hook_read_config(options, &ret->config, failure);
         if (r < 0)
                 return r;
         ret->deadline_usec = usec_add(now_monotonic_usec(), hook_timeout(ret, options));
@@ -133,7 +120,7 @@ int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *fail
         if (hook->config->mode == AGENT_MODE_OBSERVE) {
                 print_line(stdout, "job %u: %s: %s (mode is observe: nothing follows)", hook->job.id, what,
                                 cause);
-                return slurm_hook_succeed();
+                return hook_succeed();
         }
         if (hook->config->slurm.drain &&
                         drain_node(&hook->job, cause, usec_add(now_monotonic_usec(), timeout), &drain) < 0)
@@ -142,12 +129,4 @@ int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *fail
                         undrained[0] ? " (no drain reason: " : "", undrained, undrained[0] ? ")" : "");
         return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
                                                                                  : failure->exit_code;
-}
-
-int slurm_hook_succeed(void) {
-        if (fflush(stdout) != 0) {
-                __fpurge(stdout);
-                clearerr(stdout);
-        }
-        return CLI_DONE;
 }

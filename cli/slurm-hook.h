@@ -5,6 +5,7 @@
 
 #include "agent/config/config.h"
 #include "cli/client.h"
+#include "cli/hook.h"
 #include "cli/slurm-gpus.h"
 
 /* What we wait longer for the agent's answer than it has for its work. */
@@ -14,7 +15,7 @@ typedef struct SlurmHook {
         SlurmScript script;
         SlurmJob job;
         Config *config;
-        SlurmGpus gpus;
+        GpuSet gpus;
         usec_t deadline_usec; /* monotonic: the agent's work is to be done by then */
 } SlurmHook;
 
@@ -36,6 +37,3 @@ int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, c
 /* A failure: one line for slurmd's log that begins with the job and `what`, and the drain. The exit code,
  * which is 0 where the site only observes. */
 int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure);
-
-/* A success: that nobody reads its line must not drain the node. The exit code. */
-int slurm_hook_succeed(void);

@@ -36,19 +36,19 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         if (r < 0)
                 return failure_report(&failure);
         if (r == 0)
-                return slurm_hook_succeed();
+                return hook_succeed();
 
         r = hand_over(&hook, options, &failure);
         names = hook.gpus.names ?: "its GPUs";
         if (!hook.config->handover.reset) {
                 print_line(stdout, "job %u: GPUs not reset: handover.reset is off", hook.job.id);
-                return slurm_hook_succeed();
+                return hook_succeed();
         }
         /* The job's time with them is over already, and what another tenant has is not ours to touch. */
         if (r < 0 && streq(failure.error, "NotHolder")) {
                 print_line(stdout, "job %u: GPUs not reset: %s", hook.job.id,
                                 failure.message ?: "NotHolder");
-                return slurm_hook_succeed();
+                return hook_succeed();
         }
         if (r < 0) {
                 if (asprintf(&what, "GPU reset of %s failed", names) < 0)
@@ -57,5 +57,5 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         }
         if (!options->quiet)
                 print_line(stdout, "job %u: GPUs %s reset", hook.job.id, names);
-        return slurm_hook_succeed();
+        return hook_succeed();
 }

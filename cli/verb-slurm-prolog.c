@@ -35,13 +35,13 @@ int verb_slurm_prolog(const Options *options, int argc, char **argv) {
         if (r < 0)
                 return failure_report(&failure);
         if (r == 0)
-                return slurm_hook_succeed();
+                return hook_succeed();
 
         r = book(&hook, options, &failure);
         if (r < 0 && !hook.config->handover.reset) {
                 print_line(stdout, "job %u: GPUs not booked: %s (handover.reset is off)", hook.job.id,
                                 failure.message ?: "out of memory");
-                return slurm_hook_succeed();
+                return hook_succeed();
         }
         if (r < 0) {
                 if (hook.gpus.names && asprintf(&what, "GPUs %s refused", hook.gpus.names) < 0)
@@ -50,5 +50,5 @@ int verb_slurm_prolog(const Options *options, int argc, char **argv) {
         }
         if (!options->quiet)
                 print_line(stdout, "job %u: GPUs %s booked", hook.job.id, hook.gpus.names ?: "");
-        return slurm_hook_succeed();
+        return hook_succeed();
 }

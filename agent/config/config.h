@@ -93,6 +93,11 @@ typedef struct Config {
                 bool drain;
         } slurm;
         struct {
+                char **observers;    /* a strv of Kubernetes namespaces whose pods only look at GPUs */
+                bool nvidia_runtime; /* NVIDIA_VISIBLE_DEVICES is acted on, also where no hook shows it */
+                usec_t timeout_usec;
+        } oci;
+        struct {
                 char *query; /* a command that prints "UUID PARTITION NAME CLIQUE" lines; "" for none */
         } fabric;
         struct {

@@ -30,6 +30,7 @@ bool config_key_is_list(const ConfigKey *key) {
         switch (key->type) {
         case CONFIG_UNITS:
         case CONFIG_HOSTS:
+        case CONFIG_LABELS:
         case CONFIG_NUMBERS: return true;
         case CONFIG_TEXT:
         case CONFIG_PATH:
@@ -55,7 +56,8 @@ void config_key_clear(const ConfigKey *key, void *object) {
                 *(char **) field = NULL;
                 return;
         case CONFIG_UNITS:
-        case CONFIG_HOSTS: *(char ***) field = strv_free(*(char ***) field); return;
+        case CONFIG_HOSTS:
+        case CONFIG_LABELS: *(char ***) field = strv_free(*(char ***) field); return;
         case CONFIG_NUMBERS: *(NumberList *) field = (NumberList){}; return;
         case CONFIG_BOOLEAN:
         case CONFIG_DURATION:
@@ -90,6 +92,22 @@ static bool is_unit(const char *s) {
         return false;
 }
 
+static int add_once(char ***field, const ConfigKey *key, const char *value, const char *what,
+                char **ret_problem) {
+        if (strv_contains(*field, value))
+                return refuse(ret_problem, "names %s twice; keep one of them", value);
+        if (strv_length(*field) >= key->max)
+                return refuse(ret_problem, "names more than %llu %s", (unsigned long long) key->max, what);
+        return strv_append(field, value);
+}
+
+static int add_label(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
+        if (value[0] == '\0' || strlen(value) > 63 ||
+                        strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(value))
+                return refuse(ret_problem, "must name namespaces as Kubernetes does, such as kube-system");
+        return add_once(field, key, value, "namespaces", ret_problem);
+}
+
 static int add_unit(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
         /* Who stops one of these for a reset stops the reset, or the jobs. */
         static const char *const refused[] = { "gpuagentd.service", "gpuagent-driver.service",
@@ -103,21 +121,13 @@ static int add_unit(char ***field, const ConfigKey *key, const char *value, char
         for (size_t i = 0; i < ELEMENTSOF(refused); i++)
                 if (streq(value, refused[i]))
                         return refuse(ret_problem, "must not name %s: a handover needs it", value);
-        if (strv_contains(*field, value))
-                return refuse(ret_problem, "names %s twice; keep one of them", value);
-        if (strv_length(*field) >= key->max)
-                return refuse(ret_problem, "names more than %llu units", (unsigned long long) key->max);
-        return strv_append(field, value);
+        return add_once(field, key, value, "units", ret_problem);
 }
 
 static int add_host(char ***field, const ConfigKey *key, const char *value, char **ret_problem) {
         if (!host_is_valid(value))
                 return refuse(ret_problem, "must name trays as ssh does, such as tray1 or admin@tray1");
-        if (strv_contains(*field, value))
-                return refuse(ret_problem, "names %s twice; keep one of them", value);
-        if (strv_length(*field) >= key->max)
-                return refuse(ret_problem, "names more than %llu trays", (unsigned long long) key->max);
-        return strv_append(field, value);
+        return add_once(field, key, value, "trays", ret_problem);
 }
 
 static int add_number(NumberList *field, const ConfigKey *key, const char *value, bool quoted,
@@ -230,6 +240,7 @@ int config_key_set(const ConfigKey *key, void *object, const char *value, bool q
         case CONFIG_CHOICE: return set_choice(field, key, value, ret_problem);
         case CONFIG_UNITS: return add_unit(field, key, value, ret_problem);
         case CONFIG_HOSTS: return add_host(field, key, value, ret_problem);
+        case CONFIG_LABELS: return add_label(field, key, value, ret_problem);
         case CONFIG_NUMBERS: return add_number(field, key, value, quoted, ret_problem);
         }
         return -EINVAL;

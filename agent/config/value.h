@@ -15,6 +15,7 @@ typedef enum ConfigType {
         CONFIG_CHOICE,   /* int; the place in `choices` */
         CONFIG_UNITS,    /* char**, a list of systemd units; max is their number */
         CONFIG_HOSTS,    /* char**, a list of [USER@]HOST; max is their number */
+        CONFIG_LABELS,   /* char**, a list of Kubernetes' names of namespaces; max is their number */
         CONFIG_NUMBERS,  /* NumberList; min and max are of each number */
 } ConfigType;
 

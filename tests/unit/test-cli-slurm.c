@@ -184,7 +184,7 @@ static void test_a_list_that_is_not_certain_is_refused(void **state) {
 
 static void test_uuids_say_more_than_numbers(void **state) {
         CLEANUP(failure_done) Failure failure = {};
-        CLEANUP(slurm_gpus_done) SlurmGpus found = {};
+        CLEANUP(gpu_set_done) GpuSet found = {};
         SlurmJob job = job_with(2, UUID_1 "," UUID_0);
         SlurmNaming naming;
 
@@ -226,7 +226,7 @@ static void test_a_place_leads_to_a_minor_and_that_to_the_gpu(void **state) {
         static uint32_t minors[] = { 1, 0 };
         const GresList places = { .minors = minors, .n_minors = 2 };
         CLEANUP(failure_done) Failure failure = {};
-        CLEANUP(slurm_gpus_done) SlurmGpus by_place = {}, by_minor = {};
+        CLEANUP(gpu_set_done) GpuSet by_place = {}, by_minor = {};
         SlurmJob job = job_with(1, "0");
 
         assert_int_equal(slurm_gpus_from_minors(&job, &places, &tray, &by_place, &failure), 0);
@@ -242,7 +242,7 @@ static void test_a_place_or_minor_that_is_not_there_is_no_gpu(void **state) {
         const GresList one_place = { .minors = minors, .n_minors = 1 },
                        foreign_minor = { .minors = minors, .n_minors = 2 };
         CLEANUP(failure_done) Failure failure = {};
-        CLEANUP(slurm_gpus_done) SlurmGpus found = {};
+        CLEANUP(gpu_set_done) GpuSet found = {};
         SlurmJob job = job_with(2, "0,1");
 
         assert_true(slurm_gpus_from_minors(&job, &one_place, &tray, &found, &failure) < 0);
