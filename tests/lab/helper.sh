@@ -169,8 +169,9 @@ unconfigure() {
 
 # --- Slurm
 
+# sinfo of 24.11 goes on with "mixed" when the epilog of one of two jobs has failed, until somebody asks scontrol.
 node_state() {
-        controller "sinfo --noheader --Node --nodes=$1 --format=%T"
+        controller "scontrol show node $1 >/dev/null; sinfo --noheader --Node --nodes=$1 --format=%T"
 }
 
 node_is() {
