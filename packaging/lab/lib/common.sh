@@ -71,15 +71,6 @@ host_role() {
         printf '%s\n' "${1%[0-9]}"
 }
 
-# Trays get all of it, the others only the client.
-host_part() {
-        if is_worker "$1"; then
-                printf 'tray\n'
-        else
-                printf 'client\n'
-        fi
-}
-
 # poll SECONDS COMMAND…: until the command succeeds; 1 when it did not in time.
 poll() {
         local end=$((SECONDS + $1))

@@ -102,17 +102,16 @@ host_complain() {
         } >&2 2>&1
 }
 
-# host_update HOST: the product's files of now, unless the host has them.
+# host_update HOST: the product's packages of now, unless the host has them.
 host_update() {
-        local host=$1 part fingerprint known=$lab_state/hosts/$1/product
+        local host=$1 fingerprint known=$lab_state/hosts/$1/product
 
-        part=$(host_part "$host")
-        fingerprint=$(product_fingerprint "$part")
+        fingerprint=$(product_fingerprint "$host")
         [[ $fingerprint != "$(cat "$known" 2>/dev/null)" ]] || return 0
         say "$host: gets the new gpuagent"
-        tar -C "$lab_state/product/$part" -cf - . |
-                host_exec "$host" bash -c "$(<"$lab_dir/lib/install-product")" ||
-                die "$host: cannot install gpuagent"
+        product_send "$host" | host_exec "$host" bash -c "$(<"$lab_dir/lib/install-product")" \
+                >"$lab_state/hosts/$host/install.log" 2>&1 ||
+                die "$host: cannot install gpuagent; see $lab_state/hosts/$host/install.log"
         printf '%s\n' "$fingerprint" >"$known"
 }
 

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2154 # lab_* are from common.sh
-# Our product as installed trees, one for each part: built from this repository, or given with --tree.
+# Our product as its Debian packages: built from this repository, or given with --packages.
 
+# One build folder a working tree: a clone must not get what was built from another.
 product_build() {
         local build log=$lab_state/build.log
 
-        need_tools meson ninja
-        # One a working tree: a clone must not get what was built from another.
-        build=$lab_cache/build-$(sha256sum <<<"$lab_repo" | cut -c 1-12)
+        build=$lab_cache/deb-$(sha256sum <<<"$lab_repo" | cut -c 1-12)
         say "Building gpuagent"
-        if [[ ! -e $build/build.ninja ]]; then
-                rm -rf "$build"
-                meson setup -Dtests=false "$build" "$lab_repo" >"$log" 2>&1 || product_failed "$log"
+        mkdir -p "$build"
+        product_source >"$build/source.new"
+        if ! cmp --quiet "$build/source.new" "$build/source.built"; then
+                rm -f "$build/source.built"
+                "$lab_repo/packaging/build" deb --quick --output "$build" >"$log" 2>&1 || product_failed "$log"
+                mv "$build/source.new" "$build/source.built"
         fi
-        ninja -C "$build" >"$log" 2>&1 || product_failed "$log"
-        product_install "$build" tray >"$log" 2>&1 || product_failed "$log"
-        product_install "$build" client --tags client >"$log" 2>&1 || product_failed "$log"
+        product_take "$build"
+}
+
+# What is built from, as a list that changes when any of it does.
+product_source() {
+        (
+                cd "$lab_repo" || exit
+                find . -path './build*' -prune -o -path './.git*' -prune -o -path ./tests -prune -o -type f -print0 |
+                        LC_ALL=C sort --zero-terminated | xargs --null sha256sum
+        )
 }
 
 product_failed() {
@@ -23,35 +32,42 @@ product_failed() {
         die "cannot build gpuagent"
 }
 
-# product_install BUILD PART [OPTION…]
-product_install() {
-        local build=$1 tree=$lab_state/product/$2
-
-        shift 2
-        rm -rf "$tree"
-        mkdir -p "$tree"
-        DESTDIR=$tree meson install -C "$build" --no-rebuild "$@"
+product_take() {
+        rm -rf "$lab_state/product"
+        mkdir -p "$lab_state/product"
+        cp "$1"/*.deb "$lab_state/product/"
+        rm -f "$lab_state/product"/*-dbgsym_*.deb
 }
 
 product_ensure() {
-        local tree=$1 part
+        local packages=$1
 
-        mkdir -p "$lab_state/product"
-        if [[ -z $tree ]]; then
+        if [[ -z $packages ]]; then
                 product_build
                 return
         fi
-        [[ -d $tree/usr ]] || die "$tree is not an installed tree: it has no usr folder"
-        for part in tray client; do
-                rm -rf "$lab_state/product/$part"
-                cp -a "$tree" "$lab_state/product/$part"
+        compgen -G "$packages/*.deb" >/dev/null || die "there are no packages in $packages"
+        product_take "$packages"
+}
+
+# host_packages HOST: the files of those that it gets.
+host_packages() {
+        local part parts=(gpuagent-client)
+
+        case $(host_role "$1") in
+        sched-worker) parts=(gpuagent gpuagent-client gpuagent-slurm gpuagent-emulation gpuagent-oci-hook) ;;
+        esac
+        for part in "${parts[@]}"; do
+                compgen -G "$lab_state/product/${part}_*.deb" || true
         done
 }
 
-# What a part consists of, as one line that changes when any of it does.
+# One line that changes when any of the host's packages does.
 product_fingerprint() {
-        (
-                cd "$lab_state/product/$1" || exit
-                find . -not -type d -printf '%p %m %l\n' -type f -exec sha256sum {} + | LC_ALL=C sort
-        ) | sha256sum
+        host_packages "$1" | xargs cat | sha256sum
+}
+
+# product_send HOST: as a tar, for install-product.
+product_send() {
+        host_packages "$1" | xargs -n 1 basename | tar -C "$lab_state/product" --files-from - -cf -
 }

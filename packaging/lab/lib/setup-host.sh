@@ -43,7 +43,7 @@ copy_files() {
 }
 
 setup_host() {
-        local host=$1 root=$2 services part
+        local host=$1 root=$2 services
 
         copy_files "$host" "$root"
         write_identity "$host" "$root"
@@ -51,8 +51,6 @@ setup_host() {
         if ((${#services[@]} > 0)); then
                 chroot "$root" systemctl --quiet enable "${services[@]}"
         fi
-        part=$(host_part "$host")
-        tar -C "$lab_state/product/$part" -cf - . |
-                SYSTEMD_OFFLINE=1 chroot "$root" bash -c "$(<"$lab_dir/lib/install-product")"
-        product_fingerprint "$part" >"$lab_state/hosts/$host/product"
+        product_send "$host" | chroot "$root" bash -c "$(<"$lab_dir/lib/install-product")"
+        product_fingerprint "$host" >"$lab_state/hosts/$host/product"
 }
