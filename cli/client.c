@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/base/text.h"
+#include "cli/ssh.h"
 
 #define PRIVATE_SOCKET "/run/gpuagent/private"
 #define AGENT_NAME     "org.gpuagent1"
@@ -14,6 +15,10 @@
 /* The agent's loop never blocks, so accepting and authenticating is a matter of milliseconds. The timeouts
  * of calls do not run until that is done, and sd-bus alone would wait for 90 s. */
 #define CONNECT_TIMEOUT_USEC (5 * USEC_PER_SEC)
+
+/* The same over ssh, which may have to ask a person for a password. */
+#define SSH_TIMEOUT_USEC    (15 * USEC_PER_SEC)
+#define PERSON_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
 /* What we wait longer than the agent, so that its own answer at its deadline still arrives. */
 #define ANSWER_MARGIN_USEC (5 * USEC_PER_SEC)
@@ -25,11 +30,15 @@
 
 #define NOT_RUNNING   "gpuagentd is not running; start it with: systemctl start gpuagentd"
 #define NOT_ANSWERING "gpuagentd does not answer; see: systemctl status gpuagentd"
+#define WENT_AWAY     "gpuagentd went away before it answered"
 
 struct Client {
         sd_bus *bus;
         const char *destination; /* NULL on the private socket, where there is nobody else */
         usec_t read_timeout_usec;
+        sd_event *event; /* NULL: it has no loop to share */
+        Ssh ssh;
+        usec_t ssh_deadline_usec; /* by then the way to the tray is open; USEC_INFINITY once it is */
 };
 
 DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)
@@ -44,6 +53,8 @@ Client* client_free(Client *client) {
         if (!client)
                 return NULL;
         (void) sd_bus_close_unref(client->bus);
+        (void) sd_event_unref(client->event);
+        ssh_done(&client->ssh);
         free(client);
         return NULL;
 }
@@ -106,15 +117,62 @@ static int open_system(sd_bus **ret) {
         return 0;
 }
 
-int client_open(const Options *options, Client **ret, Failure *failure) {
-        CLEANUP(client_free_ptr) Client *client = NULL;
+/* As systemctl -H does it: the tray's own system bus, with the rights of whom ssh logs in. Nothing is
+ * waited for. */
+static int open_ssh(Client *client, const char *host, bool batch) {
+        CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
+        int fd, r;
+
+        r = sd_bus_new(&bus);
+        if (r >= 0)
+                r = ssh_start(host, "systemd-stdio-bridge", batch, &client->ssh, &fd);
+        if (r < 0)
+                return r;
+
+        r = sd_bus_set_fd(bus, fd, fd);
+        if (r < 0) {
+                (void) close(fd);
+                return r;
+        }
+        r = sd_bus_set_bus_client(bus, true);
+        if (r < 0)
+                return r;
+
+        client->bus = take_ptr(&bus);
+        client->destination = AGENT_NAME;
+        return 0;
+}
+
+/* The connection has ended, or never began. Returns -EIO. */
+static int client_lost(Client *client, Failure *failure) {
+        if (client->ssh.pid > 0)
+                return ssh_failure(&client->ssh,
+                                client->ssh_deadline_usec == USEC_INFINITY
+                                                ? "the connection was lost"
+                                                : "ssh reaches no system bus there (by "
+                                                  "systemd-stdio-bridge)",
+                                failure);
+        return failure_set(failure, CLI_NO_AGENT, WENT_AWAY);
+}
+
+static int client_open_ssh(Client *client, const Options *options, Failure *failure) {
+        bool batch = options->batch || !isatty(STDIN_FILENO);
+        usec_t timeout = batch ? SSH_TIMEOUT_USEC : PERSON_TIMEOUT_USEC;
+        int r;
+
+        if (options->timeout_usec > 0 && options->timeout_usec < timeout)
+                timeout = options->timeout_usec;
+        client->ssh_deadline_usec = usec_add(now_monotonic_usec(), timeout);
+        r = open_ssh(client, options->host, batch);
+        if (r < 0)
+                return failure_set(failure, CLI_NO_AGENT, "cannot run ssh: %s", strerror(-r));
+        r = sd_bus_start(client->bus);
+        return r < 0 ? client_lost(client, failure) : 0; /* an ssh that fails at once is gone by then */
+}
+
+static int client_open_local(Client *client, Failure *failure) {
         int r = -ENOENT;
 
-        client = calloc(1, sizeof *client);
-        if (!client)
-                return failure_errno(failure, -ENOMEM, "cannot connect to gpuagentd");
-
-        client->read_timeout_usec = options->timeout_usec > 0 ? options->timeout_usec : READ_TIMEOUT_USEC;
         if (geteuid() == 0)
                 r = open_private(&client->bus);
         /* An agent that hangs would hang on the bus too. Any other failure leaves that way to try. */
@@ -131,8 +189,34 @@ int client_open(const Options *options, Client **ret, Failure *failure) {
         if (r < 0)
                 return failure_set(failure, CLI_NO_AGENT, "cannot reach gpuagentd: the system bus: %s",
                                 strerror(-r));
+        return 0;
+}
+
+int client_open(const Options *options, Client **ret, Failure *failure) {
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        int r;
+
+        client = calloc(1, sizeof *client);
+        if (!client)
+                return failure_errno(failure, -ENOMEM, "cannot connect to gpuagentd");
+
+        client->read_timeout_usec = options->timeout_usec > 0 ? options->timeout_usec : READ_TIMEOUT_USEC;
+        client->ssh_deadline_usec = USEC_INFINITY;
+        r = options->host ? client_open_ssh(client, options, failure) : client_open_local(client, failure);
+        if (r < 0)
+                return r;
 
         *ret = take_ptr(&client);
+        return 0;
+}
+
+int client_attach(Client *client, sd_event *event) {
+        int r;
+
+        r = sd_bus_attach_event(client->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        client->event = sd_event_ref(event);
         return 0;
 }
 
@@ -198,12 +282,12 @@ CliExit exit_from_bus_error(const char *name) {
         return CLI_FAILED;
 }
 
-static int failure_from_bus_error(Failure *failure, const sd_bus_error *error) {
+static int failure_from_bus_error(Client *client, Failure *failure, const sd_bus_error *error) {
         CliExit exit_code = exit_from_bus_error(error->name);
 
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY) ||
                         sd_bus_error_has_name(error, SD_BUS_ERROR_DISCONNECTED))
-                return failure_set(failure, exit_code, "gpuagentd went away before it answered");
+                return client_lost(client, failure);
         if (exit_code == CLI_NO_AGENT)
                 return failure_set(failure, exit_code, NOT_RUNNING);
         (void) failure_set(failure, exit_code, "%s",
@@ -226,7 +310,7 @@ int client_finish(Client *client, Call *call, sd_bus_message **ret_reply, Failur
         }
 
         if (sd_bus_message_is_method_error(call->reply, NULL))
-                return failure_from_bus_error(failure, sd_bus_message_get_error(call->reply));
+                return failure_from_bus_error(client, failure, sd_bus_message_get_error(call->reply));
         if (ret_reply)
                 *ret_reply = take_ptr(&call->reply);
         return 0;
@@ -262,31 +346,58 @@ int client_subscribe(
         return r < 0 ? r : 0;
 }
 
-int client_attach(Client *client, sd_event *event) {
+/* Whether the way to the tray is open yet. 0: it is, or may still be · negative, and *failure says that
+ * it is not. */
+static int check_ssh(Client *client, usec_t now, Failure *failure) {
+        if (client->ssh_deadline_usec == USEC_INFINITY)
+                return 0;
+        if (sd_bus_is_ready(client->bus) > 0)
+                client->ssh_deadline_usec = USEC_INFINITY;
+        else if (now >= client->ssh_deadline_usec)
+                return failure_set(
+                                failure, CLI_NO_AGENT, "ssh does not get through to its system bus in time");
+        return 0;
+}
+
+/* One turn of what the client waits by. 1: something was handled · 0: nothing by the deadline · negative
+ * errno: its connection is gone. */
+static int client_turn(Client *client, usec_t now, usec_t deadline_usec) {
+        usec_t timeout = deadline_usec == USEC_INFINITY ? USEC_INFINITY
+                        : deadline_usec > now           ? deadline_usec - now
+                                                        : 0;
         int r;
 
-        r = sd_bus_attach_event(client->bus, event, SD_EVENT_PRIORITY_NORMAL);
-        return r < 0 ? r : 0;
+        if (client->event) {
+                r = sd_bus_is_open(client->bus);
+                if (r <= 0)
+                        return r < 0 ? r : -ECONNRESET;
+                return sd_event_run(client->event, timeout);
+        }
+
+        r = sd_bus_process(client->bus, NULL);
+        if (r != 0 || timeout == 0)
+                return r;
+        r = sd_bus_wait(client->bus, timeout);
+        return r < 0 && r != -EINTR ? r : 0;
 }
 
 int client_wait(Client *client, usec_t deadline_usec, Failure *failure) {
         for (;;) {
-                usec_t now;
+                usec_t now = now_monotonic_usec();
                 int r;
 
-                r = sd_bus_process(client->bus, NULL);
+                r = check_ssh(client, now, failure);
+                if (r < 0)
+                        return r;
+                r = client_turn(client, now,
+                                deadline_usec < client->ssh_deadline_usec ? deadline_usec
+                                                                          : client->ssh_deadline_usec);
                 if (r > 0)
                         return 1;
                 if (r < 0)
-                        return failure_set(failure, CLI_NO_AGENT, "gpuagentd went away");
-
-                now = now_monotonic_usec();
+                        return client_lost(client, failure);
                 if (now >= deadline_usec)
                         return 0;
-                r = sd_bus_wait(client->bus,
-                                deadline_usec == USEC_INFINITY ? USEC_INFINITY : deadline_usec - now);
-                if (r < 0 && r != -EINTR)
-                        return failure_set(failure, CLI_NO_AGENT, "gpuagentd went away");
         }
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection to the agent: for root by its private socket, else, and for everybody, on the system bus.
- * Nothing here waits without a deadline of its own. */
+/* The connection to the agent: for root by its private socket, else, and for everybody, on the system
+ * bus; to that of another tray over ssh. Nothing here waits without a deadline of its own. */
 #pragma once
 
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
 
 #include "agent/base/clock.h"
 #include "cli/options.h"
@@ -27,9 +28,14 @@ typedef struct Call {
 
 void call_done(Call *call);
 
-/* Connects. The options' timeout holds for its calls. 0 and *ret · negative, and *failure says why
- * (CLI_NO_AGENT). */
+/* Connects, to the tray of options->host if there is one. The options' timeout holds for its calls. 0 and
+ * *ret · negative, and *failure says why (CLI_NO_AGENT). ssh is not waited for: what is wrong with the
+ * way to the tray is told by the first call. */
 int client_open(const Options *options, Client **ret, Failure *failure);
+
+/* Has several clients share a loop: while one is waited for, the others' calls go on, too. 0 · negative
+ * errno. */
+int client_attach(Client *client, sd_event *event);
 Client* client_free(Client *client);
 
 DEFINE_CLEANUP(Client, client_free_ptr, client_free)
@@ -57,10 +63,6 @@ int client_call_manager(Client *client, const char *member, sd_bus_message **ret
  * *ret_slot is unrefed (NULL: as long as the connection). 0 · negative errno. */
 int client_subscribe(
                 Client *client, sd_bus_message_handler_t handler, void *userdata, sd_bus_slot **ret_slot);
-
-/* Has an event loop handle what comes, besides client_finish() and client_wait(), for as long as the
- * connection lives. 0 · negative errno. */
-int client_attach(Client *client, sd_event *event);
 
 /* Handles what comes. Returns when something was handled: 1 · at the deadline (monotonic): 0 · when the
  * agent is gone: negative, and *failure says so. */

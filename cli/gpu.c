@@ -299,19 +299,26 @@ static int start_get_objects(Client *client, Call *call, Failure *failure) {
         return client_start(client, message, 0, call, failure);
 }
 
-int tray_read(Client *client, Tray *ret, Failure *failure) {
-        CLEANUP(call_done) Call properties = {}, objects = {};
+void tray_question_done(TrayQuestion *question) {
+        call_done(&question->properties);
+        call_done(&question->objects);
+}
+
+int tray_ask(Client *client, TrayQuestion *question, Failure *failure) {
+        int r;
+
+        r = start_get_all(client, &question->properties, failure);
+        return r < 0 ? r : start_get_objects(client, &question->objects, failure);
+}
+
+int tray_answer(Client *client, TrayQuestion *question, Tray *ret, Failure *failure) {
         CLEANUP(tray_done) Tray tray;
         int r;
 
         tray_init(&tray);
-        r = start_get_all(client, &properties, failure);
+        r = client_finish(client, &question->properties, &tray.properties, failure);
         if (r >= 0)
-                r = start_get_objects(client, &objects, failure);
-        if (r >= 0)
-                r = client_finish(client, &properties, &tray.properties, failure);
-        if (r >= 0)
-                r = client_finish(client, &objects, &tray.objects, failure);
+                r = client_finish(client, &question->objects, &tray.objects, failure);
         if (r < 0)
                 return r;
 
@@ -324,6 +331,14 @@ int tray_read(Client *client, Tray *ret, Failure *failure) {
         *ret = tray;
         tray = (Tray){};
         return 0;
+}
+
+int tray_read(Client *client, Tray *ret, Failure *failure) {
+        CLEANUP(tray_question_done) TrayQuestion question = {};
+        int r;
+
+        r = tray_ask(client, &question, failure);
+        return r < 0 ? r : tray_answer(client, &question, ret, failure);
 }
 
 const GpuView* tray_gpu_by_path(const Tray *tray, const char *path) {

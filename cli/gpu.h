@@ -56,6 +56,16 @@ void tray_done(Tray *tray);
 /* Everything. 0 and *ret (to be given to tray_done) · negative, and *failure says why. */
 int tray_read(Client *client, Tray *ret, Failure *failure);
 
+/* The same in two steps, for several trays at once. The question is the caller's, and stays where it is
+ * until it is answered. */
+typedef struct TrayQuestion {
+        Call properties, objects;
+} TrayQuestion;
+
+void tray_question_done(TrayQuestion *question);
+int tray_ask(Client *client, TrayQuestion *question, Failure *failure);
+int tray_answer(Client *client, TrayQuestion *question, Tray *ret, Failure *failure);
+
 /* NULL if there is none. */
 const GpuView* tray_gpu_by_path(const Tray *tray, const char *path);
 const GpuView* tray_gpu_by_uuid(const Tray *tray, const char *uuid);

@@ -7,25 +7,30 @@
 #include <string.h>
 
 #include "agent/base/text.h"
+#include "cli/hosts.h"
 #include "cli/options.h"
 #include "cli/print.h"
 
 static const Verb verbs[] = {
-        { "list", "[TRAY...]", -1, OPTION_JSON | OPTION_LEGEND | OPTION_WATCH, verb_list },
-        { "status", "[GPU...]", -1, OPTION_JSON, verb_status },
-        { "reset", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT, verb_reset },
-        { "verify", "", 0, OPTION_ID | OPTION_CHECKS, verb_verify },
-        { "acquire", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_SHARED, verb_acquire },
-        { "release", "", 0, OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT | OPTION_FORCE,
+        { "list", "[TRAY...]", -1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_WATCH, verb_list },
+        { "status", "[GPU...]", -1, OPTION_HOST | OPTION_JSON, verb_status },
+        { "reset", "", 0, OPTION_HOST | OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT,
+                        verb_reset },
+        { "verify", "", 0, OPTION_HOST | OPTION_ID | OPTION_CHECKS, verb_verify },
+        { "acquire", "", 0, OPTION_HOST | OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_SHARED,
+                        verb_acquire },
+        { "release", "", 0,
+                        OPTION_HOST | OPTION_ID | OPTION_TENANT | OPTION_IDENTIFIER | OPTION_NO_WAIT |
+                                        OPTION_FORCE,
                         verb_release },
-        { "ps", "", 0, OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
-        { "clique", "", 0, OPTION_JSON | OPTION_LEGEND, verb_clique },
-        { "partition", "[list]", 1, OPTION_JSON | OPTION_LEGEND, verb_partition },
-        { "monitor", "", 0, OPTION_JSON, verb_monitor },
-        { "metrics", "", 0, 0, verb_metrics },
-        { "reload", "", 0, 0, verb_reload },
-        { "maintenance", "on|off [REASON...]", -1, 0, verb_maintenance },
-        { "forget", "GPU", 1, 0, verb_forget },
+        { "ps", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
+        { "clique", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_clique },
+        { "partition", "[list]", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_partition },
+        { "monitor", "", 0, OPTION_HOST | OPTION_JSON, verb_monitor, VERB_EVENTS },
+        { "metrics", "", 0, OPTION_HOST, verb_metrics, VERB_METRICS },
+        { "reload", "", 0, OPTION_HOST, verb_reload },
+        { "maintenance", "on|off [REASON...]", -1, OPTION_HOST, verb_maintenance },
+        { "forget", "GPU", 1, OPTION_HOST, verb_forget },
         { "boot-reset", "", 0, 0, verb_boot_reset },
         { "oci-hook", "prestart|poststop", 1, 0, verb_oci_hook },
         { "slurm-prolog", "", 0, OPTION_IDENTIFIER, verb_slurm_prolog },
@@ -49,6 +54,7 @@ typedef enum LongOption {
 
 static const struct option long_options[] = {
         { "json", required_argument, NULL, LONG_JSON },
+        { "host", required_argument, NULL, 'H' },
         { "id", required_argument, NULL, 'i' },
         { "job", required_argument, NULL, LONG_JOB },
         { "tenant", required_argument, NULL, LONG_TENANT },
@@ -72,7 +78,7 @@ static void print_help(void) {
                     "\n"
                     "Shows the GPUs of this tray and hands them over from one tenant to the next.\n"
                     "\n"
-                    "  list [--watch]         one line a GPU (the default)\n"
+                    "  list [TRAY...]         one line a GPU (the default)\n"
                     "  status [GPU...]        what is wrong, since when, and what cures it\n"
                     "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
                     "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
@@ -83,6 +89,7 @@ static void print_help(void) {
                     "  reload                 have gpuagentd read its configuration anew\n"
                     "  boot-reset, slurm-prolog, slurm-epilog, oci-hook: for the boot, Slurm, containers\n"
                     "\n"
+                    "  -H, --host TRAY,...    [USER@]TRAY: other trays, over ssh\n"
                     "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"
                     "      --job ID[.N]       the tenant is this Slurm job, N times restarted\n"
                     "      --tenant TENANT    the tenant, such as slurm/27.0\n"
@@ -158,6 +165,10 @@ static int set_identifier(Options *options, const char *identifier) {
 static int set_option(Options *options, int option, const char *argument) {
         switch (option) {
         case LONG_JSON: return set_output(options, argument);
+        case 'H':
+                options->hosts = argument;
+                options->given |= OPTION_HOST;
+                return CLI_DONE;
         case 'i':
                 options->ids = argument;
                 options->given |= OPTION_ID;
@@ -199,9 +210,32 @@ static int set_option(Options *options, int option, const char *argument) {
 /* The name of the option behind a flag that a verb does not take. */
 static const char* option_name(uint32_t flag) {
         static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
-                "--no-wait", "--watch", "--shared", "--force", "--checks" };
+                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H" };
 
         return names[__builtin_ctz(flag)];
+}
+
+/* For the trays of -H, or those that list is given; else for this one. */
+static int run_where(const Verb *verb, const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(strv_free_ptr) char **hosts = NULL;
+        bool named = verb->run == verb_list && argc > 1;
+        int r = 0;
+
+        if (named && options->hosts)
+                return fail_with(CLI_USAGE, "give the trays as arguments or with -H, not both");
+        for (int i = 1; named && i < argc && r >= 0; i++)
+                if (!strv_contains(hosts, argv[i]))
+                        r = strv_append(&hosts, argv[i]);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "out of memory");
+        if (named)
+                r = hosts_check(hosts, &failure);
+        else if (options->hosts)
+                r = hosts_parse(options->hosts, &hosts, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+        return hosts ? hosts_run(verb, options, hosts, argc, argv) : verb->run(options, argc, argv);
 }
 
 static int run_verb(const Options *options, int argc, char **argv) {
@@ -219,7 +253,7 @@ static int run_verb(const Options *options, int argc, char **argv) {
                 if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
                         return fail_with(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
                                         verb->arguments[0] ? " " : "", verb->arguments);
-                return argc > 0 ? verb->run(options, argc, argv) : verb->run(options, 1, (char **) fallback);
+                return run_where(verb, options, argc > 0 ? argc : 1, argc > 0 ? argv : (char **) fallback);
         }
         return fail_with(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
 }
@@ -240,7 +274,7 @@ int main(int argc, char **argv) {
         Options options = { .legend = true, .wait = true };
         int option;
 
-        while ((option = getopt_long(argc, argv, "i:t:qh", long_options, NULL)) >= 0) {
+        while ((option = getopt_long(argc, argv, "H:i:t:qh", long_options, NULL)) >= 0) {
                 int r;
 
                 if (option == 'h') {

@@ -12,6 +12,7 @@ typedef enum OutputMode {
         OUTPUT_TABLE,
         OUTPUT_JSON_SHORT,
         OUTPUT_JSON_PRETTY,
+        OUTPUT_CELLS, /* a table's texts as short JSON, for a process that makes one table of many trays */
 } OutputMode;
 
 /* Which options a verb takes; any other is wrong usage. --help, --version, --timeout, --quiet and --config
@@ -27,6 +28,7 @@ typedef enum OptionFlag {
         OPTION_SHARED = 1 << 7,
         OPTION_FORCE = 1 << 8,
         OPTION_CHECKS = 1 << 9,
+        OPTION_HOST = 1 << 10,
 } OptionFlag;
 
 typedef struct Options {
@@ -39,6 +41,9 @@ typedef struct Options {
         bool shared;
         bool force;
         bool checks;
+        bool batch;                  /* nobody can be asked anything */
+        const char *hosts;           /* -H as it was written; NULL: this tray */
+        const char *host;            /* the one tray that a verb is run for; NULL: this one */
         const char *ids;             /* -i as it was written; NULL: all GPUs */
         char tenant[TENANT_MAX + 1]; /* "" for none */
         bool any_restart;        /* --job without N: the tenant has N = 0, and may be one with another N */
@@ -47,6 +52,13 @@ typedef struct Options {
         const char *config_path; /* NULL: the usual files */
 } Options;
 
+/* What becomes of what a verb prints for many trays. */
+typedef enum VerbOutput {
+        VERB_ANSWER, /* lines; one table if it takes OPTION_LEGEND; one array of JSON */
+        VERB_EVENTS, /* the same, but each line of JSON comes by itself, and at once */
+        VERB_METRICS,
+} VerbOutput;
+
 /* Verbs return a CliExit. argv[0] is the verb's name, the rest its arguments. */
 typedef struct Verb {
         const char *name;
@@ -54,6 +66,7 @@ typedef struct Verb {
         int max_arguments;     /* -1: any number */
         uint32_t options;      /* OptionFlag */
         int (*run)(const Options *options, int argc, char **argv);
+        VerbOutput output;
 } Verb;
 
 int verb_list(const Options *options, int argc, char **argv);

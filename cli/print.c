@@ -53,8 +53,26 @@ int failure_errno(Failure *failure, int r, const char *format, ...) {
         return r;
 }
 
+static const char *about_tray;
+
+void print_set_tray(const char *tray) {
+        about_tray = tray;
+}
+
+void print_complaint(const char *format, ...) {
+        CLEANUP(free_ptr) char *message = NULL;
+        va_list args;
+
+        va_start(args, format);
+        if (vasprintf(&message, format, args) < 0)
+                message = NULL;
+        va_end(args);
+        print_line(stderr, "gpuagentctl: %s%s%s", about_tray ?: "", about_tray ? ": " : "",
+                        message ?: "out of memory");
+}
+
 int failure_report(const Failure *failure) {
-        print_line(stderr, "gpuagentctl: %s", failure->message ?: "out of memory");
+        print_complaint("%s", failure->message ?: "out of memory");
         return failure->exit_code == CLI_DONE ? CLI_FAILED : failure->exit_code;
 }
 

@@ -33,7 +33,13 @@ int failure_set(Failure *failure, CliExit exit_code, const char *format, ...) PR
  * Returns r. */
 int failure_errno(Failure *failure, int r, const char *format, ...) PRINTF_FORMAT(3, 4);
 
-/* Says "gpuagentctl: MESSAGE" on stderr. The exit code. */
+/* Messages are about this tray from now on: "gpuagentctl: TRAY: MESSAGE". It stays the caller's. */
+void print_set_tray(const char *tray);
+
+/* Says "gpuagentctl: MESSAGE" on stderr. */
+void print_complaint(const char *format, ...) PRINTF_FORMAT(1, 2);
+
+/* The same for what was put down. The exit code. */
 int failure_report(const Failure *failure);
 
 /* failure_set() and failure_report() in one. The exit code. */

@@ -130,16 +130,25 @@ static void table_note(Table *table, int r) {
         table->column = (table->column + 1) % table->n_columns;
 }
 
+/* A cell as a person reads it. */
+static int cell_add(Table *table, const char *s) {
+        return table->text ? text_add(table, s) : json_add(table, json_object_new_string(s));
+}
+
+static bool is_for_people(const Table *table) {
+        return table->options->output == OUTPUT_TABLE || table->options->output == OUTPUT_CELLS;
+}
+
 void table_add_string(Table *table, const char *s) {
-        if (table->text)
-                table_note(table, text_add(table, s && s[0] != '\0' ? s : "-"));
+        if (is_for_people(table))
+                table_note(table, cell_add(table, s && s[0] != '\0' ? s : "-"));
         else
                 table_note(table, json_add(table, json_string(s)));
 }
 
 void table_add_u64_as(Table *table, uint64_t value, const char *text) {
-        if (table->text)
-                table_note(table, text_add(table, value == UNKNOWN_U64 ? "-" : text));
+        if (is_for_people(table))
+                table_note(table, cell_add(table, value == UNKNOWN_U64 ? "-" : text));
         else
                 table_note(table, json_add(table, json_u64(value)));
 }
@@ -170,7 +179,7 @@ static int text_add_list(Table *table, const uint32_t *values, size_t n) {
                         (void) fprintf(stream, "%s%u", i > 0 ? "," : "", values[i]);
         if (fflush(stream) != 0)
                 return -ENOMEM;
-        return text_add(table, n > 0 ? text : "-");
+        return cell_add(table, n > 0 ? text : "-");
 }
 
 static int json_add_list(Table *table, const uint32_t *values, size_t n) {
@@ -187,7 +196,9 @@ static int json_add_list(Table *table, const uint32_t *values, size_t n) {
 }
 
 void table_add_list(Table *table, const uint32_t *values, size_t n) {
-        table_note(table, table->text ? text_add_list(table, values, n) : json_add_list(table, values, n));
+        table_note(table,
+                        is_for_people(table) ? text_add_list(table, values, n)
+                                             : json_add_list(table, values, n));
 }
 
 static int text_format(struct libscols_table *text, char **ret) {

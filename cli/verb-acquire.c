@@ -61,7 +61,8 @@ static int run(const Booking *booking, const Options *given) {
         }
         if (r >= 0)
                 r = call(client, booking, &options, ids, &failure);
-        if (r < 0 && streq(booking->verb, "acquire") && has_them_by_its_job(client, ids, &options, &failure))
+        if (r < 0 && !options.host && streq(booking->verb, "acquire") &&
+                        has_them_by_its_job(client, ids, &options, &failure))
                 return CLI_DONE;
         if (r < 0)
                 return failure_report(&failure);

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "cli/watch.h"
 
-static int list_once(Client *client, const Options *options, char **trays, Failure *failure) {
+static int list_once(Client *client, const Options *options, Failure *failure) {
         CLEANUP(tray_done) Tray tray = {};
         CLEANUP(table_free_ptr) Table *table = NULL;
         int r;
@@ -14,10 +14,6 @@ static int list_once(Client *client, const Options *options, char **trays, Failu
         r = tray_read(client, &tray, failure);
         if (r < 0)
                 return r;
-        STRV_FOREACH (name, trays)
-                if (!streq(*name, tray.node_name))
-                        return failure_set(failure, CLI_NO_GPU, "no tray '%s' here: this is %s", *name,
-                                        tray.node_name);
         if (options->watch)
                 return 0;
 
@@ -30,8 +26,8 @@ static int list_once(Client *client, const Options *options, char **trays, Failu
                 return failure_errno(failure, r, "cannot print the list");
         /* What was printed may be old then, and a person should know. */
         if (!streq(tray.driver_state, "ok") && !options->quiet)
-                print_line(stderr, "gpuagentctl: the driver is %s%s%s", tray.driver_state,
-                                tray.driver_error[0] ? ": " : "", tray.driver_error);
+                print_complaint("the driver is %s%s%s", tray.driver_state, tray.driver_error[0] ? ": " : "",
+                                tray.driver_error);
         return 0;
 }
 
@@ -45,7 +41,7 @@ int verb_list(const Options *options, int argc, char **argv) {
 
         r = client_open(options, &client, &failure);
         if (r >= 0)
-                r = list_once(client, options, argv + 1, &failure);
+                r = list_once(client, options, &failure);
         if (r >= 0 && options->watch) {
                 client = client_free(client);
                 r = watch_gpus(options, &failure);

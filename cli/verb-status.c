@@ -185,8 +185,7 @@ static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, c
         if (!streq(gpu->state, "in-use") || tray->maintenance || strv_append(&ids, gpu->uuid) < 0)
                 return;
         if (process_list_read(client, tray, ids, options, ret, &failure) < 0)
-                print_line(stderr, "gpuagentctl: the holders are not known: %s",
-                                failure.message ?: "out of memory");
+                print_complaint("the holders are not known: %s", failure.message ?: "out of memory");
 }
 
 static int print_text(

@@ -28,7 +28,7 @@ wait $watcher 2>/dev/null
 
 exits 2 "there is no pretty line" gpuagentctl list --watch --json=pretty
 like "and it says so" "$output" 'use --json=short'
-exits 3 "nor another tray here" gpuagentctl list other --watch
+exits 5 "nor another tray that is not there" gpuagentctl list other --watch
 
 gpuagentctl list --watch >/run/tray/tables &
 watcher=$!

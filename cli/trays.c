@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trays.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/base/text.h"
+#include "agent/config/client-config.h"
+#include "cli/hosts.h"
+
+void host_trays_done(HostTrays *trays) {
+        for (size_t i = 0; i < trays->n_trays; i++) {
+                tray_done(&trays->trays[i].tray);
+                (void) client_free(trays->trays[i].client);
+                failure_done(&trays->trays[i].failure);
+        }
+        free(trays->trays);
+        (void) sd_event_unref(trays->event);
+        *trays = (HostTrays){};
+}
+
+static void open_and_ask(HostTray *tray, sd_event *event, const Options *options, TrayQuestion *question) {
+        Options one = *options;
+        int r;
+
+        one.host = host_is_local(tray->host) ? NULL : tray->host;
+        one.batch = true;
+        r = client_open(&one, &tray->client, &tray->failure);
+        if (r < 0)
+                return;
+        r = client_attach(tray->client, event);
+        if (r < 0)
+                (void) failure_errno(&tray->failure, r, "cannot wait for it");
+        else
+                (void) tray_ask(tray->client, question, &tray->failure);
+}
+
+int host_trays_read(const Options *options, char **hosts, HostTrays *ret) {
+        CLEANUP(host_trays_done) HostTrays trays = {};
+        CLEANUP(free_ptr) TrayQuestion *questions = NULL;
+        size_t n = strv_length(hosts);
+        int r;
+
+        questions = calloc(n + 1, sizeof *questions);
+        trays.trays = calloc(n + 1, sizeof *trays.trays);
+        if (!questions || !trays.trays)
+                return -ENOMEM;
+        trays.n_trays = n;
+        r = sd_event_new(&trays.event);
+        if (r < 0)
+                return r;
+
+        for (size_t i = 0; i < n; i++) {
+                trays.trays[i].host = hosts[i];
+                trays.trays[i].name = host_name(hosts[i]);
+                open_and_ask(&trays.trays[i], trays.event, options, &questions[i]);
+        }
+        for (size_t i = 0; i < n; i++) {
+                HostTray *tray = &trays.trays[i];
+
+                if (host_tray_is_there(tray))
+                        (void) tray_answer(tray->client, &questions[i], &tray->tray, &tray->failure);
+                tray_question_done(&questions[i]);
+        }
+
+        *ret = trays;
+        trays = (HostTrays){};
+        return 0;
+}
+
+void host_tray_report(const HostTray *tray) {
+        print_complaint("%s: %s", tray->name, tray->failure.message ?: "out of memory");
+}

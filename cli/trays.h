@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Several trays at once in one process, for what has to know all of them: the answers come in parallel,
+ * by one event loop, and a tray that does not answer costs no more than its own deadline. */
+#pragma once
+
+#include "cli/gpu.h"
+
+typedef struct HostTray {
+        const char *host; /* borrowed: "[USER@]TRAY" */
+        const char *name; /* TRAY of it */
+        Client *client;   /* NULL: there is no way to it */
+        Tray tray;        /* as it answered; without GPUs if it did not */
+        Failure failure;  /* what is wrong with it; its exit code is CLI_DONE if nothing is */
+} HostTray;
+
+typedef struct HostTrays {
+        HostTray *trays; /* in the order of the hosts */
+        size_t n_trays;
+        sd_event *event;
+} HostTrays;
+
+void host_trays_done(HostTrays *trays);
+
+/* Connects to all hosts (a strv, which stays the caller's) and reads what their agents say. What then is
+ * sent with client_start() to some of them, and waited for with client_finish(), goes on in parallel,
+ * too. 0 and *ret (to be given to host_trays_done), each tray with its failure · negative errno: for none
+ * of them. */
+int host_trays_read(const Options *options, char **hosts, HostTrays *ret);
+
+/* Whether the tray has answered. */
+static inline bool host_tray_is_there(const HostTray *tray) {
+        return tray->failure.exit_code == CLI_DONE;
+}
+
+/* Says "gpuagentctl: TRAY: MESSAGE" on stderr. */
+void host_tray_report(const HostTray *tray);
