@@ -206,6 +206,8 @@ static int on_post(sd_event_source *source, void *userdata) {
                 status_ready(daemon->status);
         if (daemon->stopping && manager_is_idle(daemon->manager))
                 return sd_event_exit(daemon->event, 0);
+        if (manager_is_at_rest(daemon->manager))
+                driver_link_rest(daemon->driver_link);
 
         r = set_tick(daemon);
         if (r < 0)

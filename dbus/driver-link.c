@@ -360,6 +360,11 @@ static int link_start(const VendorRequest *request, void *userdata) {
         return 0;
 }
 
+void driver_link_rest(DriverLink *link) {
+        if (link->bus && !link->out)
+                disconnect(link);
+}
+
 VendorOps driver_link_ops(DriverLink *link) {
         return (VendorOps){ .start = link_start, .userdata = link };
 }

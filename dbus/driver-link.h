@@ -12,11 +12,16 @@
 typedef struct DriverLink DriverLink;
 
 /* 0 and *ret · -EINVAL the path is not absolute, or has other signs than letters, digits and -_/.* ·
- * -ENOMEM. Connects at the first request, and again at the one after a loss. */
+ * -ENOMEM. Connects at the first request, and again at the one after a loss
+ * or a rest. */
 int driver_link_new(sd_event *event, const char *socket_path, DriverLink **ret);
 
 /* A request that is out gets no reply any more. Returns NULL. */
 DriverLink* driver_link_free(DriverLink *link);
+
+/* Nobody needs the driver service just now: the connection, which would keep it from stopping, ends unless a
+ * request is out. */
+void driver_link_rest(DriverLink *link);
 
 /* What manager_new() wants. */
 VendorOps driver_link_ops(DriverLink *link);

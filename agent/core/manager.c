@@ -104,6 +104,10 @@ bool manager_has_no_handover(const Manager *manager) {
         return true;
 }
 
+bool manager_is_at_rest(const Manager *manager) {
+        return manager_has_no_handover(manager) && !manager->tray.quiesced;
+}
+
 /* What was stopped for a handover is started again, or was tried to, before an agent goes; the next one
  * tries on. */
 bool manager_is_idle(const Manager *manager) {

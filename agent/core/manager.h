@@ -54,6 +54,9 @@ void manager_stop(Manager *manager);
 /* No handover is under way or waits. */
 bool manager_is_idle(const Manager *manager);
 
+/* Neither that, nor is anything stopped for one: the driver service may go. */
+bool manager_is_at_rest(const Manager *manager);
+
 /* Does what is due: starts the next vendor request, ends requests past their deadline, polls. */
 void manager_tick(Manager *manager, Now now);
 

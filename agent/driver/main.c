@@ -18,6 +18,11 @@
 
 #define EXIT_USAGE 2
 
+/* A handover that needs us has this time to end, as much as gpuagentd's own stop; a reset that runs then has what
+ * TimeoutStopSec= of our unit says. */
+#define SERVE_ON_USEC  (300 * USEC_PER_SEC)
+#define LAST_STOP_USEC (150 * USEC_PER_SEC)
+
 typedef struct Arguments {
         const char *config;
         const char *runtime_directory;
@@ -30,6 +35,7 @@ typedef struct Program {
         Resumer *resumer;
         Service *service;
         int listen_fd;
+        bool stopping, stopped; /* serves on · no more */
 } Program;
 
 static void program_done(Program *program) {
@@ -81,11 +87,42 @@ static void on_stopped(void *userdata) {
         (void) sd_event_exit(userdata, 0);
 }
 
-static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+/* Nobody needs us any more, or for too long. */
+static void stop_queue(void *userdata) {
         Program *program = userdata;
 
-        (void) sd_notify(false, "STOPPING=1");
+        if (program->stopped)
+                return;
+        program->stopped = true;
         queue_stop(program->queue, on_stopped, program->event);
+}
+
+static int on_served_long_enough(sd_event_source *source, uint64_t now, void *userdata) {
+        log_message(LOG_WARNING,
+                        "gpuagentd does not come to an end with its handovers, stopping all the same");
+        stop_queue(userdata);
+        return 0;
+}
+
+/* A handover under way needs us after its reset, too: an upgrade, or a restart of both services by one command,
+ * stops us while gpuagentd ends it. Asked a second time we go at once. */
+static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
+        Program *program = userdata;
+        int r;
+
+        if (program->stopping) {
+                stop_queue(program);
+                return 0;
+        }
+        program->stopping = true;
+        (void) sd_notifyf(false, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%llu",
+                        (unsigned long long) (SERVE_ON_USEC + LAST_STOP_USEC));
+        r = sd_event_add_time_relative(program->event, NULL, CLOCK_MONOTONIC, SERVE_ON_USEC, 0,
+                        on_served_long_enough, program);
+        if (r < 0)
+                stop_queue(program);
+        else
+                service_stop(program->service, stop_queue, program);
         return 0;
 }
 

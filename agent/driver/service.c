@@ -33,6 +33,8 @@ struct Service {
         sd_event_source *accept_source;
         Peer *peers;
         size_t n_peers;
+        void (*stopped)(void *userdata); /* set once it is to stop */
+        void *stopped_userdata;
 };
 
 static Peer* peer_free(Peer *peer) {
@@ -295,6 +297,8 @@ static int on_peer_disconnected(sd_bus_message *msg, void *userdata, sd_bus_erro
                         break;
                 }
         peer_free(peer);
+        if (!service->peers && service->stopped)
+                service->stopped(service->stopped_userdata);
         return 0;
 }
 
@@ -430,6 +434,18 @@ int service_new(sd_event *event, Queue *queue, Resumer *resumer, int listen_fd, 
 
         *ret = take_ptr(&service);
         return 0;
+}
+
+void service_stop(Service *service, void (*stopped)(void *userdata), void *userdata) {
+        service->stopped = stopped;
+        service->stopped_userdata = userdata;
+        /* Who comes now is served by the next run of this service. */
+        service->accept_source = sd_event_source_disable_unref(service->accept_source);
+        if (service->peers)
+                log_message(LOG_NOTICE,
+                                "Stopping, but not until the handovers that are under way have ended");
+        else
+                stopped(userdata);
 }
 
 Service* service_free(Service *service) {

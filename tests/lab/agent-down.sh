@@ -92,6 +92,36 @@ restarted_agent() {
         within 20 "the node is idle" node_is "$tray" idle
 }
 
+# restarted_services COMMAND: whichever of the two is stopped first, the one that a handover needs waits for its end.
+restarted_services() {
+        local job
+
+        job=$(submit -w "$tray" --gpus=4 'true')
+        within 60 "a job's GPUs are being reset" is_resetting "$tray"
+        succeeds "both services are told to stop meanwhile: $1" on "$tray" "$1"
+        within 60 "the epilog ends" job_is_over "$job"
+        is "the reset was carried out to its end" "$(audit "$tray" "$job")" "job $job: GPUs 0,1,2,3 reset"
+        succeeds "the services run" on "$tray" \
+                'systemctl start gpuagentd && systemctl is-active gpuagentd gpuagent-driver.socket'
+        is "the GPUs are clean" "$(column "$tray" STATE)" 'clean clean clean clean'
+        within 20 "the node is idle" node_is "$tray" idle
+}
+
+# A reboot of the whole tray under an epilog: what slurmd is told, and what the GPUs are after it.
+stopped_tray() {
+        local job
+
+        job=$(submit -w "$tray" --gpus=4 'true')
+        within 60 "a job's GPUs are being reset" is_resetting "$tray"
+        succeeds "the tray reboots meanwhile" "$lab" reboot "$tray"
+        is "the reset was carried out to its end before" "$(on "$tray" "journalctl --quiet --boot=-1 \
+                --identifier=slurm-epilog --output=cat _SYSTEMD_UNIT=gpuagentd.service | grep '^job $job:'")" \
+                "job $job: GPUs 0,1,2,3 reset"
+        within 120 "the job is over" job_is_over "$job"
+        make_ready "$tray" >/dev/null 2>&1
+        within 60 "and the tray is ready" tray_is_ready "$tray"
+}
+
 node_is_settled() {
         node_is "$tray" idle || node_is "$tray" drained
 }
@@ -119,5 +149,12 @@ begin
 stopped_agent
 killed_agent
 restarted_agent
+# The fabric is looked at after the reset, when one that stops at once would be gone.
+on "$tray" 'gpuagent-emulate settle 0,1,2,3 3s'
+restarted_services 'systemctl restart gpuagent-driver gpuagentd'
+restarted_services 'systemctl restart gpuagentd gpuagent-driver'
+restarted_services 'systemctl restart gpuagent-driver'
+restarted_services 'systemctl stop gpuagent-driver gpuagentd'
+stopped_tray
 handover_is_off
 finish

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# The agent is stopped in the middle of a handover: that one ends first, and nothing new begins.
+# The agent, and then the driver service before it, is stopped in the middle of a handover: that one ends first, and
+# nothing new begins.
 . "$(dirname "$0")/lib.sh"
-emulation='reset-time: 1s'
+emulation='{reset-time: 1s, settle-time: 1s}'
 in_tray
 
 resetting() { state_is 0 resetting; }
@@ -25,4 +26,19 @@ like "and then the agent stops, with code 0" "$(tail -n 1 /run/tray/gpuagentd.lo
 
 start_agent
 is "the next one knows that the GPU is clean" "$(states)" "clean clean clean clean"
+
+before=$(true_resets 0)
+gpuagentctl reset -i 0 >/run/tray/answer 2>&1 &
+caller=$!
+eventually 3 "another reset is under way" resetting
+stop_service gpuagent-driver &
+driver=$!
+eventually 1 "the driver service says that it serves on" grep -q 'until the handovers' /run/tray/gpuagent-driver.log
+stop_service gpuagentd &
+stopping=$!
+wait $caller && code=0 || code=$?
+is "it lets the handover end, which needs it after the reset, too" "$code $(cat /run/tray/answer)" "0 GPUs 0 reset"
+is "that one was true, too" "$(true_resets 0)" $((before + 1))
+wait $stopping $driver
+like "and then the driver service stops, with code 0" "$(tail -n 1 /run/tray/gpuagent-driver.log)" 'ended with code 0'
 finish
