@@ -26,6 +26,7 @@ static const Verb verbs[] = {
         { "ps", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
         { "clique", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_clique },
         { "partition", "[list]", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_partition },
+        { "redfish", "TRAY PATH", 2, OPTION_JSON, verb_redfish },
         { "monitor", "", 0, OPTION_HOST | OPTION_JSON, verb_monitor, VERB_EVENTS },
         { "metrics", "", 0, OPTION_HOST, verb_metrics, VERB_METRICS },
         { "reload", "", 0, OPTION_HOST, verb_reload },
@@ -83,6 +84,7 @@ static void print_help(void) {
                     "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
                     "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
                     "  clique, partition      cliques, partitions, and their GPUs\n"
+                    "  redfish TRAY PATH      what a tray's BMC answers\n"
                     "  monitor, metrics       changes as they come; metrics for Prometheus\n"
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
                     "  forget GPU             that is in the tray no longer\n"

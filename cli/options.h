@@ -76,6 +76,7 @@ int verb_verify(const Options *options, int argc, char **argv);
 int verb_ps(const Options *options, int argc, char **argv);
 int verb_clique(const Options *options, int argc, char **argv);
 int verb_partition(const Options *options, int argc, char **argv);
+int verb_redfish(const Options *options, int argc, char **argv);
 int verb_monitor(const Options *options, int argc, char **argv);
 int verb_metrics(const Options *options, int argc, char **argv);
 int verb_reload(const Options *options, int argc, char **argv);

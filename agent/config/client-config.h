@@ -27,6 +27,8 @@ typedef struct ClientBmc {
         char *url;
         char *user;
         char *password_file;
+        char *ca_file; /* whose certificates are believed; "": the system's */
+        bool verify;   /* that a certificate is good, and the BMC's */
 } ClientBmc;
 
 /* The strings are never NULL. */

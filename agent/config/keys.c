@@ -73,6 +73,8 @@ static const ConfigKey bmc_key_table[] = {
         BMC_KEY("client.bmc.TRAY", "url", "\"\"", CONFIG_URL, url, 0, TEXT_MAX),
         BMC_KEY("client.bmc.TRAY", "user", "\"\"", CONFIG_TEXT, user, 0, 256),
         BMC_KEY("client.bmc.TRAY", "password-file", "\"\"", CONFIG_PATH, password_file, 0, TEXT_MAX),
+        BMC_KEY("client.bmc.TRAY", "ca-file", "\"\"", CONFIG_PATH, ca_file, 0, TEXT_MAX),
+        BMC_KEY("client.bmc.TRAY", "verify", "true", CONFIG_BOOLEAN, verify, 0, 0),
 };
 
 _Static_assert(ELEMENTSOF(key_table) < CONFIG_KEYS_MAX, "the reader keeps one line number a key");
