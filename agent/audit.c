@@ -20,6 +20,8 @@ typedef struct AuditGpu {
         GpuState state;
         int32_t recovery_action;
         uint32_t xid;
+        bool had_partition;
+        uint32_t partition, expected_clique;
         bool had_clique; /* before the reset that runs */
         uint32_t clique_id;
         char cluster_uuid[sizeof(((GpuSample *) NULL)->cluster_uuid)];
@@ -282,6 +284,34 @@ static void say_state(const Gpu *gpu, GpuState state) {
                                 "is quarantined", gpu->reason);
 }
 
+/* Where it was all along is no news. */
+static void say_partition(const Gpu *gpu, AuditGpu *last) {
+        const GpuSample *sample = &gpu->sample;
+        bool news = last->had_partition || gpu->set.id != UNKNOWN_U32;
+        uint32_t clique = UNKNOWN_U32;
+        char id[16], text[128];
+        int n;
+
+        (void) gpu_expected_clique(gpu, &clique);
+        if (sample->partition == UNKNOWN_U32 ||
+                        (last->had_partition && last->partition == sample->partition &&
+                                        last->expected_clique == clique))
+                return;
+        last->had_partition = true;
+        last->partition = sample->partition;
+        last->expected_clique = clique;
+        if (!news)
+                return;
+
+        (void) snprintf(id, sizeof id, "%u", sample->partition);
+        n = snprintf(text, sizeof text, "%s%s%s", id, sample->partition_name[0] ? " " : "",
+                        sample->partition_name);
+        if (clique != UNKNOWN_U32)
+                (void) snprintf(text + n, sizeof text - (size_t) n, ", clique %u", clique);
+        say_of_gpu(gpu, MESSAGE_ID_PARTITION_CHANGED, LOG_NOTICE, id, "was given to another partition",
+                        text);
+}
+
 static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
         Audit *audit = userdata;
         GpuState state = gpu_state(gpu);
@@ -303,6 +333,8 @@ static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
                         say_of_gpu(gpu, MESSAGE_ID_GPU_NEEDS_REBOOT, LOG_ERR, text,
                                         "needs more than a reset; the driver asks for", text);
         }
+        if (changes & GPU_CHANGE_FABRIC)
+                say_partition(gpu, last);
         if (gpu->last_xid != last->xid) {
                 last->xid = gpu->last_xid;
                 (void) snprintf(text, sizeof text, "%u", gpu->last_xid);

@@ -48,6 +48,7 @@ static const Property gpu_properties[] = {
         FIELD("LastTenant", "s", GpuView, last_tenant),
         FIELD("Partition", "u", GpuView, partition),
         FIELD("PartitionName", "s", GpuView, partition_name),
+        FIELD("ExpectedCliqueID", "u", GpuView, expected_clique_id),
         FIELD("CliqueID", "u", GpuView, clique_id),
         FIELD("ClusterUUID", "s", GpuView, cluster_uuid),
         FIELD("FabricState", "s", GpuView, fabric_state),

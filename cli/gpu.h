@@ -25,6 +25,7 @@ typedef struct GpuView {
         const char *state, *state_reason, *tenant, *tenant_presence, *last_tenant;
         uint32_t partition;
         const char *partition_name;
+        uint32_t expected_clique_id; /* all ones: any settled one */
         uint32_t clique_id;
         const char *cluster_uuid, *fabric_state, *fabric_status, *fabric_health;
         uint32_t n_links, n_links_active;

@@ -6,9 +6,10 @@
 
 #include "dbus/bus-api.h"
 
-#define ACTION_RESET  "org.gpuagent1.reset"
-#define ACTION_PROBE  "org.gpuagent1.probe"
-#define ACTION_MANAGE "org.gpuagent1.manage"
+#define ACTION_RESET         "org.gpuagent1.reset"
+#define ACTION_PROBE         "org.gpuagent1.probe"
+#define ACTION_MANAGE        "org.gpuagent1.manage"
+#define ACTION_SET_PARTITION "org.gpuagent1.set-partition"
 
 /* Calls that one user may have waiting at a time, and root. */
 #define BUS_CALLS_PER_USER 128U

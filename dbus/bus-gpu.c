@@ -179,6 +179,12 @@ static uint32_t number_partition(const Gpu *gpu) {
         return gpu->sample.partition;
 }
 
+static uint32_t number_expected_clique(const Gpu *gpu) {
+        uint32_t clique;
+
+        return gpu_expected_clique(gpu, &clique) > 0 ? clique : UNKNOWN_U32;
+}
+
 static uint32_t number_clique(const Gpu *gpu) {
         const char *cluster;
         uint32_t clique;
@@ -220,6 +226,7 @@ static const Property property_table[] = {
         { "LastTenant", .text = text_last_tenant },
         { "Partition", .number = number_partition },
         { "PartitionName", .text = text_partition_name },
+        { "ExpectedCliqueID", .number = number_expected_clique },
         { "CliqueID", .number = number_clique },
         { "ClusterUUID", .text = text_cluster },
         { "FabricState", .text = text_fabric_state },
@@ -366,6 +373,7 @@ const sd_bus_vtable bus_gpu_vtable[] = { SD_BUS_VTABLE_START(0),
         SD_BUS_PROPERTY("LastTenant", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("Partition", "u", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("PartitionName", "s", property_get_simple, 0, CHANGES),
+        SD_BUS_PROPERTY("ExpectedCliqueID", "u", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("CliqueID", "u", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("ClusterUUID", "s", property_get_simple, 0, CHANGES),
         SD_BUS_PROPERTY("FabricState", "s", property_get_simple, 0, CHANGES),

@@ -198,15 +198,64 @@ static int method_forget(sd_bus_message *msg, void *userdata, sd_bus_error *erro
                 r = bus_options_read(msg, &options, error);
         if (r < 0)
                 return r;
-        if (options.shared || options.force || options.checks)
+        if (options.shared || options.force || options.checks || options.clique != UNKNOWN_U32)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                "Options shared, force and checks are not for this method");
+                                "Options shared, force, checks and clique are not for this method");
 
         r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
         if (r <= 0)
                 return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
 
         r = manager_forget(manager, id, now_read());
+        if (r < 0)
+                return bus_error_from_manager(error, manager, r);
+        return sd_bus_reply_method_return(msg, NULL);
+}
+
+static int read_partition(
+                sd_bus_message *msg, const char ***ret_ids, GpuPartition *ret, sd_bus_error *error) {
+        GpuPartition partition = {};
+        BusOptions options;
+        const char *name;
+        int r;
+
+        r = bus_ids_read(msg, ret_ids, error);
+        if (r >= 0)
+                r = sd_bus_message_read(msg, "us", &partition.id, &name);
+        if (r >= 0)
+                r = bus_options_read(msg, &options, error);
+        if (r < 0)
+                return r;
+        if (options.shared || options.force || options.checks)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "Options shared, force and checks are not for this method");
+        if (!partition_name_is_valid(name))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "A partition's name is up to 63 printable characters without spaces");
+
+        partition.clique = options.clique;
+        (void) snprintf(partition.name, sizeof partition.name, "%s", name);
+        *ret = partition;
+        return 0;
+}
+
+static int method_set_partition(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
+        CLEANUP(bus_call_free_ptr) BusCall *call = NULL;
+        CLEANUP(free_ptr) const char **ids = NULL;
+        BusConnection *connection = userdata;
+        Manager *manager = connection->api->manager;
+        GpuPartition partition;
+        int r;
+
+        r = read_partition(msg, &ids, &partition, error);
+        if (r < 0)
+                return r;
+
+        r = bus_authorize(connection, msg, ACTION_SET_PARTITION, &call, error);
+        if (r <= 0)
+                return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
+
+        r = manager_set_partition(manager, (char *const *) ids, &partition, now_read());
         if (r < 0)
                 return bus_error_from_manager(error, manager, r);
         return sd_bus_reply_method_return(msg, NULL);
@@ -398,6 +447,9 @@ const sd_bus_vtable bus_manager_vtable[] = { SD_BUS_VTABLE_START(0),
                         SD_BUS_RESULT("a(ouussst)", processes), method_list_processes, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Forget", SD_BUS_ARGS("s", gpu, "a{sv}", options), SD_BUS_NO_RESULT,
                         method_forget, EVERYONE),
+        SD_BUS_METHOD_WITH_ARGS("SetPartition",
+                        SD_BUS_ARGS("as", gpus, "u", id, "s", name, "a{sv}", options), SD_BUS_NO_RESULT,
+                        method_set_partition, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("SetMaintenance", SD_BUS_ARGS("b", on, "s", reason), SD_BUS_NO_RESULT,
                         method_set_maintenance, EVERYONE),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload, EVERYONE),

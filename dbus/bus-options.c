@@ -135,6 +135,14 @@ static int read_checks(sd_bus_message *msg, BusOptions *options, sd_bus_error *e
         return read_boolean(msg, &options->checks);
 }
 
+static int read_clique(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        if (sd_bus_message_read(msg, "v", "u", &options->clique) <= 0)
+                return -EBADMSG;
+        if (options->clique == UNKNOWN_U32)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "Option clique is too large");
+        return 0;
+}
+
 static const struct {
         const char *name;
         const char *type;
@@ -148,6 +156,7 @@ static const struct {
         { "shared", "b", read_shared },
         { "force", "b", read_force },
         { "checks", "b", read_checks },
+        { "clique", "u", read_clique },
 };
 
 static int read_option(sd_bus_message *msg, const char *name, uint32_t *seen, BusOptions *options,
@@ -175,7 +184,7 @@ static int read_option(sd_bus_message *msg, const char *name, uint32_t *seen, Bu
 }
 
 int bus_options_read(sd_bus_message *msg, BusOptions *ret, sd_bus_error *error) {
-        BusOptions options = {};
+        BusOptions options = { .clique = UNKNOWN_U32 };
         uint32_t seen = 0;
         const char *name;
         int r;

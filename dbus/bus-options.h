@@ -19,6 +19,7 @@ typedef struct BusOptions {
         usec_t timeout_usec;          /* 0: not given */
         bool no_wait;
         bool shared, force, checks;
+        uint32_t clique; /* UNKNOWN_U32: not given */
 } BusOptions;
 
 /* Reads an array of GPU ids. 0 and *ret (a NULL-terminated array, itself to be freed, whose strings belong

@@ -191,6 +191,7 @@ static int check_options(RequestKind kind, const BusOptions *options, sd_bus_err
                 { "shared", options->shared, REQUEST_ACQUIRE },
                 { "force", options->force, REQUEST_RELEASE },
                 { "checks", options->checks, REQUEST_VERIFY },
+                { "clique", options->clique != UNKNOWN_U32, _REQUEST_KIND_MAX },
         };
 
         if (options->no_wait && (kind == REQUEST_VERIFY || kind == REQUEST_PROCESSES))

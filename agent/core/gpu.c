@@ -56,6 +56,7 @@ int gpu_new(const char *uuid, Gpu **ret) {
                 return -ENOMEM;
 
         gpu_sample_init(&gpu->sample);
+        gpu->told.id = gpu->told.clique = gpu->set.id = gpu->set.clique = UNKNOWN_U32;
         (void) snprintf(gpu->sample.uuid, sizeof gpu->sample.uuid, "%s", uuid);
         *ret = gpu;
         return 0;
@@ -108,15 +109,18 @@ bool gpu_fabric_settled(const Gpu *gpu) {
                         gpu->sample.fabric_state == FABRIC_COMPLETED;
 }
 
+bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected) {
+        return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, ret_expected) > 0 &&
+                        *ret_expected != gpu->sample.clique_id;
+}
+
 bool gpu_reset_pending(const Gpu *gpu) {
         uint32_t expected;
 
         if (!gpu->probed)
                 return false;
-        if (gpu->sample.reset_required || recovery_cure(gpu->sample.recovery_action) == CURE_RESET)
-                return true;
-        return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, &expected) > 0 &&
-                        expected != gpu->sample.clique_id;
+        return gpu->sample.reset_required || recovery_cure(gpu->sample.recovery_action) == CURE_RESET ||
+                        gpu_clique_differs(gpu, &expected);
 }
 
 GpuHealth gpu_health(const Gpu *gpu) {
@@ -232,14 +236,20 @@ int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec) {
         return 1;
 }
 
-/* A clean GPU for which the driver now wants something. 1: it is clean no more · 0. */
+/* A clean GPU for which the driver now wants something, or that was given to another partition. 1: it is
+ * clean no more · 0. */
 static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
         Cure cure = recovery_cure(gpu->sample.recovery_action);
         char why[GPU_REASON_SIZE];
+        uint32_t expected;
 
-        if (cure == CURE_NONE)
+        if (cure != CURE_NONE)
+                recovery_explain(gpu->sample.recovery_action, why, sizeof why);
+        else if (gpu_clique_differs(gpu, &expected))
+                (void) snprintf(why, sizeof why, "is in clique %u, clique %u is expected",
+                                gpu->sample.clique_id, expected);
+        else
                 return 0;
-        recovery_explain(gpu->sample.recovery_action, why, sizeof why);
         return gpu_soil(gpu, cure == CURE_REBOOT ? GPU_STATE_QUARANTINED : GPU_STATE_DIRTY, why,
                         realtime_usec);
 }
@@ -300,9 +310,57 @@ static uint32_t sample_changes(const GpuSample *a, const GpuSample *b) {
         return changes;
 }
 
-int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec) {
-        GpuState before = gpu_state(gpu);
+/* What holds of the two words about the partition goes where everybody reads it. */
+static void gpu_apply_partition(const Gpu *gpu, GpuSample *sample) {
+        const GpuPartition *said = gpu->set.id != UNKNOWN_U32 ? &gpu->set : &gpu->told, *more = said;
 
+        if (gpu->set.id == gpu->told.id)
+                more = &gpu->told; /* both mean the same one */
+        sample->partition = said->id;
+        sample->partition_clique = said->clique != UNKNOWN_U32 ? said->clique : more->clique;
+        memcpy(sample->partition_name, said->name[0] ? said->name : more->name,
+                        sizeof sample->partition_name);
+}
+
+/* The last word counts: that of SetPartition until the fabric moves the GPU to another partition than it
+ * was in then. A query that does not answer has not moved it. True: what is on file about it changed. */
+static bool gpu_hear_fabric(Gpu *gpu, const GpuSample *sample) {
+        bool set = gpu->set.id != UNKNOWN_U32, moved = sample->partition != gpu->told.id;
+
+        if (sample->partition == UNKNOWN_U32)
+                return false;
+        if (moved && sample->partition != gpu->set.id)
+                gpu->set = (GpuPartition){ .id = UNKNOWN_U32, .clique = UNKNOWN_U32 };
+        gpu->told = (GpuPartition){ .id = sample->partition, .clique = sample->partition_clique };
+        memcpy(gpu->told.name, sample->partition_name, sizeof gpu->told.name);
+        return set && moved;
+}
+
+void gpu_set_partition(Gpu *gpu, const GpuPartition *partition, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+        GpuSample sample = gpu->sample;
+
+        gpu->set = *partition;
+        gpu_apply_partition(gpu, &sample);
+        gpu->changes |= sample_changes(&gpu->sample, &sample);
+        gpu->sample = sample;
+        (void) gpu_state_settle(gpu, before, realtime_usec);
+}
+
+void gpu_forget_fabric(Gpu *gpu) {
+        GpuPartition set = gpu->set;
+
+        gpu->told = (GpuPartition){ .id = UNKNOWN_U32, .clique = UNKNOWN_U32 };
+        gpu_set_partition(gpu, &set, gpu->state_since_realtime_usec);
+}
+
+int gpu_set_sample(Gpu *gpu, const GpuSample *seen, usec_t realtime_usec) {
+        GpuState before = gpu_state(gpu);
+        GpuSample taken = *seen, *sample = &taken;
+        bool heard;
+
+        heard = gpu_hear_fabric(gpu, seen);
+        gpu_apply_partition(gpu, sample);
         gpu->changes |= sample_changes(&gpu->sample, sample);
         if (!gpu->probed || !gpu->present)
                 gpu->changes |= GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS |
@@ -316,7 +374,7 @@ int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec) {
          * clean here. */
         if (sample->n_processes == 0)
                 gpu->n_holders = 0;
-        return gpu_state_settle(gpu, before, realtime_usec);
+        return gpu_state_settle(gpu, before, realtime_usec) > 0 || heard;
 }
 
 int gpu_set_missing(Gpu *gpu, usec_t realtime_usec) {

@@ -45,6 +45,13 @@ typedef enum GpuHealth {
         _GPU_HEALTH_INVALID = -EINVAL,
 } GpuHealth;
 
+/* The NVLink partition that a GPU is assigned to. */
+typedef struct GpuPartition {
+        uint32_t id; /* UNKNOWN_U32: nothing is said */
+        char name[64];
+        uint32_t clique; /* to be expected after the next reset; UNKNOWN_U32: it follows from the id */
+} GpuPartition;
+
 /* What a change concerns; on_gpu_changed() gets these ORed. */
 typedef enum GpuChange {
         GPU_CHANGE_IDENTITY = 1 << 0, /* index, minor, MIG mode */
@@ -76,6 +83,9 @@ typedef struct GpuLastReset {
 
 typedef struct Gpu {
         GpuSample sample;
+        /* What fabric.query said last, and what SetPartition did, until the fabric says something new. What
+         * holds of the two is in the sample. */
+        GpuPartition told, set;
         bool probed;   /* sample is more than an identity read from the state file */
         bool present;  /* in the driver's last complete list */
         bool asked;    /* the vendor request that is out is about it */
@@ -128,8 +138,18 @@ bool gpu_fabric_settled(const Gpu *gpu);
 /* A reset is asked for by the driver, or the GPU is not yet in the clique that is expected. */
 bool gpu_reset_pending(const Gpu *gpu);
 
-/* Takes over what a probe saw and notes what changed. A holder takes a clean mark away: then 1, and the
- * state must be written; else 0. */
+/* It is at rest in another clique than in *ret_expected. */
+bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected);
+
+/* From its next reset on the GPU is expected in this partition (id UNKNOWN_U32: what fabric.query says).
+ * One that is not in it by its clique is clean no more. The state must be written. */
+void gpu_set_partition(Gpu *gpu, const GpuPartition *partition, usec_t realtime_usec);
+
+/* fabric.query is asked no more: what it said does not hold. */
+void gpu_forget_fabric(Gpu *gpu);
+
+/* Takes over what a probe saw and notes what changed. A holder, or a partition that it is not in, takes a
+ * clean mark away: then 1, and the state must be written; else 0. */
 int gpu_set_sample(Gpu *gpu, const GpuSample *sample, usec_t realtime_usec);
 
 /* The driver's complete list has no such GPU. Returns as gpu_set_sample(). */

@@ -154,6 +154,10 @@ int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *r
 void handover_go(Handover *handover, usec_t now_usec) {
         if (handover->phase == HANDOVER_GRACE)
                 handover_enter(handover, HANDOVER_RESET, now_usec);
+        if (handover->phase == HANDOVER_RESET) {
+                handover->partition = handover->gpu->sample.partition;
+                handover->partition_clique = handover->gpu->sample.partition_clique;
+        }
         handover->out = true;
         handover->not_before_usec = 0;
 }
@@ -255,6 +259,16 @@ static void handover_judge_good(Handover *handover, usec_t now_usec) {
                                 now_usec, NULL);
 }
 
+/* It was given to another partition while the reset was under way, and has not taken it: the next reset
+ * does. */
+static bool handover_missed_partition(const Handover *handover) {
+        const GpuSample *sample = &handover->gpu->sample;
+
+        return !handover->repeated && gpu_reset_pending(handover->gpu) &&
+                        (sample->partition != handover->partition ||
+                                        sample->partition_clique != handover->partition_clique);
+}
+
 /* The look after the reset, taken until the GPU is back, its fabric is at rest and all is as it should be,
  * or time is up. */
 static void handover_judge_settle(Handover *handover, bool listed, usec_t now_usec) {
@@ -280,7 +294,11 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                                 now_usec); /* somebody was faster than the last look */
         else if (verify_sample(gpu, handover->config, why, sizeof why) <= 0)
                 handover_judge_good(handover, now_usec);
-        else {
+        else if (handover_missed_partition(handover)) {
+                handover->repeated = true;
+                handover->tries = 0;
+                handover_enter(handover, HANDOVER_RESET, now_usec);
+        } else {
                 if (handover->settled_usec == 0)
                         handover->settled_usec = now_usec;
                 if (now_usec < usec_add(handover->settled_usec, LAG_USEC))

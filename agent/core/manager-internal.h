@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The manager's own structure, shared by its files: manager.c (what others see), manager-request.c (what is
- * asked), manager-lease.c (who has what), manager-gate.c (bookings), manager-dispatch.c (to the vendor),
- * manager-reply.c (and back) and manager-commit.c (how it ends). */
+ * asked), manager-lease.c (who has what), manager-partition.c (where it belongs), manager-gate.c (bookings),
+ * manager-dispatch.c (to the vendor), manager-reply.c (and back) and manager-commit.c (how it ends). */
 #pragma once
 
 #include "agent/core/handover.h"

@@ -89,6 +89,8 @@ void manager_set_config(Manager *manager, const Config *config) {
                         gpu->handover->config = config;
                 if (gpu->next)
                         gpu->next->config = config;
+                if (!config->fabric.query[0] && gpu->told.id != UNKNOWN_U32)
+                        gpu_forget_fabric(gpu);
         }
         manager_tell(manager, on_manager_changed, MANAGER_CHANGE_CONFIG);
 }

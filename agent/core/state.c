@@ -71,6 +71,13 @@ static bool write_tray(FILE *file, const StateTray *tray) {
         return done;
 }
 
+/* "partition ID CLIQUE TOLD NAME": what SetPartition said, and the partition fabric.query told of then. A
+ * number that is unknown is all ones. */
+static bool write_partition(FILE *file, const Gpu *gpu) {
+        return fprintf(file, "partition %u %u %u %s\n", gpu->set.id, gpu->set.clique, gpu->told.id,
+                               gpu->set.name) >= 0;
+}
+
 /* Whether all of it was taken: a memory stream that could not grow says so at each call, and not
  * afterwards. */
 static bool write_gpu(FILE *file, const Gpu *gpu) {
@@ -91,6 +98,8 @@ static bool write_gpu(FILE *file, const Gpu *gpu) {
                 done &= fprintf(file, "last-tenant %s\n", gpu->last_tenant) >= 0;
         if (gpu->last_reset.realtime_usec > 0)
                 done &= write_last_reset(file, &gpu->last_reset);
+        if (gpu->set.id != UNKNOWN_U32)
+                done &= write_partition(file, gpu);
         done &= write_leases(file, &gpu->lease);
         return done;
 }
@@ -209,6 +218,21 @@ static int read_lease(Gpu *gpu, char *value) {
         return 0;
 }
 
+static int read_partition(Gpu *gpu, char *value) {
+        char *id = strsep(&value, " "), *clique = value ? strsep(&value, " ") : NULL,
+             *told = value ? strsep(&value, " ") : NULL;
+        GpuPartition partition = {};
+
+        if (!value || parse_u32(id, PARTITION_DEFAULT, &partition.id) < 0 ||
+                        parse_u32(clique, UINT32_MAX, &partition.clique) < 0 ||
+                        parse_u32(told, UINT32_MAX, &gpu->told.id) < 0)
+                return -EBADMSG;
+        if (read_line(value, partition.name, sizeof partition.name) < 0)
+                return -EBADMSG;
+        gpu_set_partition(gpu, &partition, gpu->state_since_realtime_usec);
+        return 0;
+}
+
 static int read_tray(StateTray *tray, const char *key, const char *value) {
         if (streq(key, "maintenance")) {
                 tray->maintenance = true;
@@ -226,6 +250,8 @@ static int read_key(Gpu *gpu, const char *key, char *value) {
 
         if (streq(key, "lease"))
                 return read_lease(gpu, value);
+        if (streq(key, "partition"))
+                return read_partition(gpu, value);
         r = read_identity(gpu, key, value);
         if (r == -ENOENT)
                 r = read_last_reset(&gpu->last_reset, key, value);

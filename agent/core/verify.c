@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/base/text.h"
 #include "agent/core/recovery.h"
 
 /* Appends "; WHY" to what there is. */
@@ -72,14 +73,18 @@ int verify_sample(const Gpu *gpu, const Config *config, char *ret_why, size_t si
 
 int verify_gpu(const Gpu *gpu, const Config *config, char *ret_why, size_t size) {
         GpuState state = gpu_state(gpu);
+        const char *reason = gpu->reason;
         char why[GPU_REASON_SIZE];
         size_t used = 0;
+        bool wrong;
 
+        wrong = gpu->probed && state != GPU_STATE_LOST && verify_sample(gpu, config, why, sizeof why) > 0;
+        if (wrong && startswith(why, reason))
+                reason = why;
         if (state != GPU_STATE_CLEAN)
                 add_reason(ret_why, size, &used, "is %s%s%s", gpu_state_to_string(state),
-                                gpu->reason[0] ? ": " : "", gpu->reason);
-        if (gpu->probed && state != GPU_STATE_LOST && verify_sample(gpu, config, why, sizeof why) > 0 &&
-                        !(used > 0 && strstr(gpu->reason, why))) /* said already */
+                                reason[0] ? ": " : "", reason);
+        if (wrong && !(used > 0 && strstr(reason, why))) /* said already */
                 add_reason(ret_why, size, &used, "%s", why);
         return used > 0;
 }

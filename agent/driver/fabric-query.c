@@ -15,6 +15,9 @@
 /* NMX-C partition ids go to 32766, and the default partition is one of them. */
 #define PARTITION_MAX 65535
 
+/* A look at the GPUs must not take as long as a program that hangs. */
+#define QUERY_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
 int fabric_line_parse(const char *line, FabricLine *ret) {
         FabricLine parsed = { .clique = UNKNOWN_U32 };
         char copy[LINE_MAX_BYTES], *words[5], *rest = copy;
@@ -47,8 +50,28 @@ static int compare_lines(const void *a, const void *b) {
         return strcmp(((const FabricLine *) a)->uuid, ((const FabricLine *) b)->uuid);
 }
 
+/* A GPU is in one partition at most: of one that is told of in several ways nothing is known. */
+static size_t drop_contradictions(Answer *answer, FabricLine *lines, size_t n) {
+        size_t kept = 0, same;
+
+        for (size_t i = 0; i < n; i += same) {
+                bool agree = true;
+
+                for (same = 1; i + same < n && streq(lines[i].uuid, lines[i + same].uuid); same++)
+                        agree &= lines[i].partition == lines[i + same].partition &&
+                                        lines[i].clique == lines[i + same].clique;
+                if (agree)
+                        lines[kept++] = lines[i];
+                else
+                        answer_warn(answer, "fabric.query printed lines that contradict each other about %s",
+                                        lines[i].uuid);
+        }
+        return kept;
+}
+
 static void samples_merge(Answer *answer, FabricLine *lines, size_t n_lines) {
         qsort(lines, n_lines, sizeof *lines, compare_lines);
+        n_lines = drop_contradictions(answer, lines, n_lines);
         for (size_t i = 0; i < answer->n; i++) {
                 GpuSample *sample = &answer->samples[i];
                 FabricLine key = {}, *line;
@@ -83,7 +106,7 @@ static int output_merge(Answer *answer, char *output) {
                 else
                         answer_warn(answer,
                                         "fabric.query printed a line that is not \"UUID PARTITION NAME "
-                                        "CLIQUE\": %s",
+                                        "CLIQUE\": %.64s",
                                         text);
         }
         samples_merge(answer, lines, n);
@@ -102,20 +125,22 @@ void fabric_query_run(const Task *task, Answer *answer) {
 
         r = command_split(task->config->fabric.query, &argv);
         if (r >= 0) {
-                Program program = { .argv = argv };
+                Program program = { .argv = argv, .alone = true };
+                usec_t half_usec = (task->deadline_usec - now_usec) / 2;
 
-                program.deadline_usec = now_usec + (task->deadline_usec - now_usec) / 2;
+                program.deadline_usec =
+                                now_usec + (half_usec < QUERY_TIMEOUT_USEC ? half_usec : QUERY_TIMEOUT_USEC);
                 r = program_run(task, &program, &result);
         }
         if (r < 0) {
-                answer_warn(answer, "fabric.query: cannot run %s: %s",
-                                argv ? argv[0] : task->config->fabric.query, strerror(-r));
+                answer_warn(answer, "fabric.query: %s %s", argv ? argv[0] : task->config->fabric.query,
+                                r == -ETIMEDOUT ? "did not end in time" : strerror(-r));
                 return;
         }
 
         output = result.output;
         if (!WIFEXITED(result.status) || WEXITSTATUS(result.status) != 0) {
-                answer_warn(answer, "fabric.query: %s failed: %s", argv[0], output);
+                answer_warn(answer, "fabric.query: %s failed: %s", argv[0], text_strip(output));
                 return;
         }
         r = output_merge(answer, output);

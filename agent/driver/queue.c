@@ -57,6 +57,7 @@ struct Queue {
         sd_event_source *pipe_source;
         char *data;
         size_t size, room;
+        char warning[512]; /* the last one, said once and not with every look */
 
         bool stopping;
         void (*stopped)(void *userdata);
@@ -250,6 +251,14 @@ static void table_learn(Queue *queue, const Answer *answer) {
                 (void) log_errno(r, "Cannot remember the GPUs");
 }
 
+/* What is still the same at the next look has been said. */
+static void queue_warn(Queue *queue, const Answer *answer) {
+        if (answer->warning[0] && !streq(answer->warning, queue->warning))
+                log_message(LOG_WARNING, "%s", answer->warning);
+        if (queue->kind == TASK_PROBE || answer->warning[0])
+                (void) snprintf(queue->warning, sizeof queue->warning, "%s", answer->warning);
+}
+
 /* Our own worker has ended: what it said, or how it died, is the answer. */
 static void queue_worker_gone(Queue *queue, int pidfd) {
         Answer answer = { .kind = queue->kind };
@@ -276,8 +285,7 @@ static void queue_worker_gone(Queue *queue, int pidfd) {
         else if (r < 0)
                 answer_fail(&answer, ANSWER_FAILED, "the %s ended without a valid answer",
                                 task_kind_to_string(queue->kind));
-        if (answer.warning[0])
-                log_message(LOG_WARNING, "%s", answer.warning);
+        queue_warn(queue, &answer);
 
         table_learn(queue, &answer);
         job_finish(job, &answer);

@@ -58,6 +58,10 @@
 /* A GPU came back from a reset in another clique. GPUAGENT_GPU, GPUAGENT_RESULT ("CLUSTER.CLIQUE") */
 #define MESSAGE_ID_CLIQUE_CHANGED "666c9a53a28d466983af6a9e6a106f57"
 
+/* A GPU was given to another partition, and is expected in its clique from the next reset on.
+ * GPUAGENT_GPU, GPUAGENT_RESULT (the partition's number) */
+#define MESSAGE_ID_PARTITION_CHANGED "1c8b743db7ac4a328f9115a7d46e8935"
+
 /* Reload took the new configuration. */
 #define MESSAGE_ID_CONFIG_RELOADED "5afb9af41e034c9f8834dd803d4da27a"
 

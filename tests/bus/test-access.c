@@ -30,6 +30,7 @@ static const Method methods[] = {
         { MANAGER, "Acquire", "sasa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "Release", "sasa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "SetMaintenance", "bs", SD_BUS_ERROR_ACCESS_DENIED },
+        { MANAGER, "SetPartition", "asusa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "ListProcesses", "asa{sv}", SD_BUS_ERROR_ACCESS_DENIED },
         { MANAGER, "Reload", "", SD_BUS_ERROR_ACCESS_DENIED },
         { GPU("0"), "Reset", "a{sv}", SD_BUS_ERROR_ACCESS_DENIED },
@@ -44,6 +45,9 @@ static void call(sd_bus *bus, const Method *method, const char *error_name) {
         if (streq(method->types, "sasa{sv}"))
                 fixture_expect(bus, method->path, method->interface, method->member, error_name, "sasa{sv}",
                                 "slurm/1.0", 1, "0", 0);
+        else if (streq(method->types, "asusa{sv}"))
+                fixture_expect(bus, method->path, method->interface, method->member, error_name, "asusa{sv}",
+                                1, "0", 32766, "", 0);
         else if (streq(method->types, "bs"))
                 fixture_expect(bus, method->path, method->interface, method->member, error_name, "bs", 0,
                                 "");

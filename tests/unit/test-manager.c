@@ -256,7 +256,8 @@ static void test_verify_names_every_reason(void **state) {
         fixture_run_until_told(f, &told);
         assert_int_equal(told.outcome, OUTCOME_NOT_CLEAN);
         assert_string_equal(told.message,
-                        "GPU 0 is in clique 1, clique 7 is expected; has 2 of the expected 18 NVLinks; "
+                        "GPU 0 is dirty: is in clique 1, clique 7 is expected; has 2 of the expected 18 "
+                        "NVLinks; "
                         "GPU 1 is in-use: held by nvtop (pid 7, user joe, unit session-3.scope); "
                         "GPU 2 is unknown: not reset in this boot");
         assert_int_equal(fixture_file_state(f, 1), GPU_STATE_DIRTY);
