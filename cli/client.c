@@ -60,8 +60,8 @@ Client* client_free(Client *client) {
 }
 
 /* Waits until the other side has accepted us. 0 · -ETIMEDOUT · -errno. */
-static int bus_wait_ready(sd_bus *bus) {
-        usec_t deadline = now_monotonic_usec() + CONNECT_TIMEOUT_USEC;
+static int bus_wait_ready(sd_bus *bus, usec_t timeout_usec) {
+        usec_t deadline = now_monotonic_usec() + timeout_usec;
 
         for (;;) {
                 usec_t now;
@@ -85,7 +85,7 @@ static int bus_wait_ready(sd_bus *bus) {
         }
 }
 
-static int open_private(sd_bus **ret) {
+static int open_private(usec_t timeout_usec, sd_bus **ret) {
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
         int r;
 
@@ -95,7 +95,7 @@ static int open_private(sd_bus **ret) {
         if (r >= 0)
                 r = sd_bus_start(bus);
         if (r >= 0)
-                r = bus_wait_ready(bus);
+                r = bus_wait_ready(bus, timeout_usec);
         if (r < 0)
                 return r;
 
@@ -103,13 +103,13 @@ static int open_private(sd_bus **ret) {
         return 0;
 }
 
-static int open_system(sd_bus **ret) {
+static int open_system(usec_t timeout_usec, sd_bus **ret) {
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
         int r;
 
         r = sd_bus_open_system(&bus);
         if (r >= 0)
-                r = bus_wait_ready(bus);
+                r = bus_wait_ready(bus, timeout_usec);
         if (r < 0)
                 return r;
 
@@ -171,16 +171,18 @@ static int client_open_ssh(Client *client, const Options *options, Failure *fail
 }
 
 static int client_open_local(Client *client, Failure *failure) {
+        usec_t connect_usec = client->read_timeout_usec < CONNECT_TIMEOUT_USEC ? client->read_timeout_usec
+                                                                               : CONNECT_TIMEOUT_USEC;
         int r = -ENOENT;
 
         if (geteuid() == 0)
-                r = open_private(&client->bus);
+                r = open_private(connect_usec, &client->bus);
         /* An agent that hangs would hang on the bus too. Any other failure leaves that way to try. */
         if (r == -ETIMEDOUT || r == -EAGAIN)
                 return failure_set(failure, CLI_NO_AGENT, NOT_ANSWERING);
         if (r < 0) {
                 client->destination = AGENT_NAME;
-                r = open_system(&client->bus);
+                r = open_system(connect_usec, &client->bus);
         }
         if (r == -ENOMEM)
                 return failure_errno(failure, r, "cannot connect to gpuagentd");

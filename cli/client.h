@@ -28,9 +28,9 @@ typedef struct Call {
 
 void call_done(Call *call);
 
-/* Connects, to the tray of options->host if there is one. The options' timeout holds for its calls. 0 and
- * *ret · negative, and *failure says why (CLI_NO_AGENT). ssh is not waited for: what is wrong with the
- * way to the tray is told by the first call. */
+/* Connects, to the tray of options->host if there is one. The options' timeout holds for its calls, and
+ * for each way to the agent. 0 and *ret · negative, and *failure says why (CLI_NO_AGENT). ssh is not
+ * waited for: what is wrong with the way to the tray is told by the first call. */
 int client_open(const Options *options, Client **ret, Failure *failure);
 
 /* Has several clients share a loop: while one is waited for, the others' calls go on, too. 0 · negative

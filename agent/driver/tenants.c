@@ -198,8 +198,8 @@ int slurm_spool_parse(const char *text, char **ret) {
         return 1;
 }
 
-/* A step that was killed leaves its socket behind, at which nobody listens any more; a step that is merely too
- * busy to answer is there. */
+/* A step that was killed leaves its socket behind, at which nobody listens any more; a step that is merely
+ * too busy to answer is there. */
 static bool step_is_dead(int spool_fd, const char *name) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         CLEANUP(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

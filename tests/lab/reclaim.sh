@@ -39,7 +39,7 @@ job_ends_unseen() {
         within 30 "it is seen alive" presence_is alive
         succeeds "it dies with its slurmd" on "$tray" \
                 'sed -i "s/^Epilog=/#Epilog=/" /etc/slurm/slurm.conf && pkill -KILL -x slurmd; pkill -KILL slurmstepd; \
-                        systemctl stop slurmd; pkill -KILL -f slurm_script; true'
+                        systemctl stop slurmd; pkill -KILL -f "[s]lurm_script"; true'
         succeeds "slurmd is back, without an epilog" on "$tray" 'systemctl start slurmd'
         controller "scancel $job"
         within 90 "the job's lease ends, although its step's socket is still there" is_free
