@@ -56,6 +56,7 @@ static const Property gpu_properties[] = {
         FIELD("FabricHealth", "s", GpuView, fabric_health),
         FIELD("NVLinks", "u", GpuView, n_links),
         FIELD("NVLinksActive", "u", GpuView, n_links_active),
+        FIELD("Links", "a(ubs)", GpuView, links),
         FIELD("Health", "s", GpuView, health),
         FIELD("ResetPending", "b", GpuView, reset_pending),
         FIELD("RecoveryAction", "s", GpuView, recovery_action),
@@ -91,6 +92,23 @@ static int steps_read(sd_bus_message *message, GpuView *gpu) {
         return r < 0 ? r : sd_bus_message_exit_container(message);
 }
 
+static int links_read(sd_bus_message *message, GpuView *gpu) {
+        GpuViewLink link;
+        int r, active;
+
+        gpu->n_links_known = 0;
+        r = sd_bus_message_enter_container(message, 'a', "(ubs)");
+        while (r >= 0) {
+                r = sd_bus_message_read(message, "(ubs)", &link.link, &active, &link.remote);
+                if (r <= 0)
+                        break;
+                link.active = active != 0;
+                if (gpu->n_links_known < GPU_VIEW_LINKS_MAX)
+                        gpu->links[gpu->n_links_known++] = link;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(message);
+}
+
 static int value_read(sd_bus_message *message, const Property *property, void *target) {
         void *field = (char *) target + property->offset;
         int r, value;
@@ -98,8 +116,10 @@ static int value_read(sd_bus_message *message, const Property *property, void *t
         r = sd_bus_message_enter_container(message, 'v', property->type);
         if (r < 0)
                 return r;
-        if (property->type[0] == 'a') {
+        if (streq(property->type, "a(st)")) {
                 r = steps_read(message, target);
+        } else if (streq(property->type, "a(ubs)")) {
+                r = links_read(message, target);
         } else if (property->type[0] == 'b') {
                 r = sd_bus_message_read_basic(message, 'b', &value);
                 if (r >= 0)

@@ -10,11 +10,18 @@
 #include "cli/client.h"
 
 #define GPU_VIEW_STEPS_MAX 24
+#define GPU_VIEW_LINKS_MAX 64
 
 typedef struct GpuViewStep {
         const char *name;
         uint64_t usec;
 } GpuViewStep;
+
+typedef struct GpuViewLink {
+        uint32_t link;
+        bool active;
+        const char *remote; /* what is at its other end; "" if that is not known */
+} GpuViewLink;
 
 /* The properties of one org.gpuagent1.GPU, named and valued as on the bus. Strings are borrowed from the
  * Tray's messages and never NULL. */
@@ -29,6 +36,8 @@ typedef struct GpuView {
         uint32_t clique_id;
         const char *cluster_uuid, *fabric_state, *fabric_status, *fabric_health;
         uint32_t n_links, n_links_active;
+        GpuViewLink links[GPU_VIEW_LINKS_MAX];
+        size_t n_links_known;
         const char *health, *recovery_action;
         bool reset_pending, mig;
         uint64_t state_realtime_usec; /* since when; 0: before this agent knew it */

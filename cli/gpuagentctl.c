@@ -26,6 +26,8 @@ static const Verb verbs[] = {
         { "ps", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
         { "clique", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_clique },
         { "partition", "[list]", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_partition },
+        { "fabric", "domain|trays|links", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_fabric,
+                        VERB_OWN },
         { "redfish", "TRAY PATH", 2, OPTION_JSON, verb_redfish },
         { "monitor", "", 0, OPTION_HOST | OPTION_JSON, verb_monitor, VERB_EVENTS },
         { "metrics", "", 0, OPTION_HOST, verb_metrics, VERB_METRICS },
@@ -84,6 +86,8 @@ static void print_help(void) {
                     "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
                     "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
                     "  clique, partition      cliques, partitions, and their GPUs\n"
+                    "  fabric domain|trays|links\n"
+                    "                         the NVLink fabric over all trays\n"
                     "  redfish TRAY PATH      what a tray's BMC answers\n"
                     "  monitor, metrics       changes as they come; metrics for Prometheus\n"
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
@@ -224,6 +228,8 @@ static int run_where(const Verb *verb, const Options *options, int argc, char **
         bool named = verb->run == verb_list && argc > 1;
         int r = 0;
 
+        if (verb->output == VERB_OWN)
+                return verb->run(options, argc, argv);
         if (named && options->hosts)
                 return fail_with(CLI_USAGE, "give the trays as arguments or with -H, not both");
         for (int i = 1; named && i < argc && r >= 0; i++)

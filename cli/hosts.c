@@ -63,12 +63,17 @@ int hosts_parse(const char *text, char ***ret, Failure *failure) {
         return 0;
 }
 
-bool host_is_local(const char *host) {
-        char name[256] = "";
+void host_name_local(char *ret, size_t size) {
+        if (gethostname(ret, size) < 0)
+                ret[0] = '\0';
+        ret[size - 1] = '\0';
+        ret[strcspn(ret, ".")] = '\0';
+}
 
-        if (gethostname(name, sizeof name - 1) < 0)
-                return false;
-        name[strcspn(name, ".")] = '\0'; /* as gpuagentd names the tray */
+bool host_is_local(const char *host) {
+        char name[256];
+
+        host_name_local(name, sizeof name);
         return streq(host, name);
 }
 

@@ -13,6 +13,9 @@ int hosts_parse(const char *text, char ***ret, Failure *failure);
  * *failure. */
 int hosts_check(char **hosts, Failure *failure);
 
+/* What this tray is called, as gpuagentd has it; "" if it has no name. */
+void host_name_local(char *ret, size_t size);
+
 /* Whether it is this tray, which needs no ssh. */
 bool host_is_local(const char *host);
 

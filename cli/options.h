@@ -57,6 +57,7 @@ typedef enum VerbOutput {
         VERB_ANSWER, /* lines; one table if it takes OPTION_LEGEND; one array of JSON */
         VERB_EVENTS, /* the same, but each line of JSON comes by itself, and at once */
         VERB_METRICS,
+        VERB_OWN, /* nothing: the verb asks all of the trays itself, see cli/trays.h */
 } VerbOutput;
 
 /* Verbs return a CliExit. argv[0] is the verb's name, the rest its arguments. */
@@ -76,6 +77,7 @@ int verb_verify(const Options *options, int argc, char **argv);
 int verb_ps(const Options *options, int argc, char **argv);
 int verb_clique(const Options *options, int argc, char **argv);
 int verb_partition(const Options *options, int argc, char **argv);
+int verb_fabric(const Options *options, int argc, char **argv);
 int verb_redfish(const Options *options, int argc, char **argv);
 int verb_monitor(const Options *options, int argc, char **argv);
 int verb_metrics(const Options *options, int argc, char **argv);

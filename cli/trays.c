@@ -19,6 +19,27 @@ void host_trays_done(HostTrays *trays) {
         *trays = (HostTrays){};
 }
 
+int host_trays_named(const Options *options, const ClientConfig *config, char ***ret, Failure *failure) {
+        CLEANUP(strv_free_ptr) char **hosts = NULL;
+        char name[256];
+        int r = 0;
+
+        if (options->hosts)
+                return hosts_parse(options->hosts, ret, failure);
+        STRV_FOREACH (host, config->trays)
+                if (r >= 0)
+                        r = strv_append(&hosts, *host);
+        if (r >= 0 && !hosts) {
+                host_name_local(name, sizeof name);
+                r = strv_append(&hosts, name);
+        }
+        if (r < 0)
+                return failure_errno(failure, r, "cannot read the list of trays");
+
+        *ret = take_ptr(&hosts);
+        return 0;
+}
+
 static void open_and_ask(HostTray *tray, sd_event *event, const Options *options, TrayQuestion *question) {
         Options one = *options;
         int r;

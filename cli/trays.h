@@ -3,6 +3,7 @@
  * by one event loop, and a tray that does not answer costs no more than its own deadline. */
 #pragma once
 
+#include "agent/config/client-config.h"
 #include "cli/gpu.h"
 
 typedef struct HostTray {
@@ -20,6 +21,10 @@ typedef struct HostTrays {
 } HostTrays;
 
 void host_trays_done(HostTrays *trays);
+
+/* The trays that a verb is about: those of -H, else client.trays, else this one. 0 and *ret (a strv to be
+ * freed) · negative, and *failure says what is wrong. */
+int host_trays_named(const Options *options, const ClientConfig *config, char ***ret, Failure *failure);
 
 /* Connects to all hosts (a strv, which stays the caller's) and reads what their agents say. What then is
  * sent with client_start() to some of them, and waited for with client_finish(), goes on in parallel,

@@ -43,4 +43,15 @@ is "with the old clique again" "$(column clique)" "1 1 1 1"
 gpuagent-emulate link 1 3 down
 eventually 3 "a link that is down shows" eval '[ "$(gpu 1 NVLinksActive)" = 17 ]'
 is "and degrades the GPU" "$(gpu 1 Health)" degraded
+
+is "the domain has it" "$(gpuagentctl fabric domain --json=short | jq -c 'map(del(.cluster))')" \
+        '[{"trays":1,"gpus":4,"partitions":[32766],"cliques":[1],"resets":0,"nvlinks":71,"down":1,"health":"degraded"}]'
+is "the link is named" "$(gpuagentctl fabric links --no-legend | grep -w down | tr -s ' ')" "tray 1 3 down -"
+is "the other 71 lead somewhere" "$(gpuagentctl fabric links --json=short | jq '[.[] | select(.state == "up" and .remote)] | length')" 71
+echo 'client: {trays: [elsewhere.invalid, tray]}' >/etc/gpuagent/gpuagentctl.yaml
+exits 1 "a tray that is not there" gpuagentctl fabric trays --timeout 5 --json=short
+like "is named" "$output" '^gpuagentctl: elsewhere.invalid: '
+is "and has a row without numbers" "$(gpuagentctl fabric trays --json=short 2>/dev/null | jq -c 'map([.slot, .tray, .gpus, .nvlinks, .down])')" \
+        '[[1,"elsewhere.invalid",null,null,null],[2,"tray",4,71,1]]'
+exits 2 "a view has a name" gpuagentctl fabric everything
 finish
