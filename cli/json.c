@@ -2,9 +2,12 @@
 #include "cli/json.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "agent/base/sample.h"
+
+#define DEPTH_MAX 24
 
 json_object* json_string(const char *s) {
         return s && s[0] != '\0' ? json_object_new_string(s) : NULL;
@@ -39,5 +42,27 @@ int json_print(json_object *object, OutputMode mode) {
         if (!text)
                 return -ENOMEM;
         (void) puts(text); /* main() looks at the stream's errors when it closes it */
+        return 0;
+}
+
+static inline void tokener_free_ptr(json_tokener **tokener) {
+        if (*tokener)
+                json_tokener_free(*tokener);
+}
+
+int json_read_object(const char *text, size_t size, json_object **ret) {
+        CLEANUP(tokener_free_ptr) json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+        CLEANUP(json_put_ptr) json_object *object = NULL;
+
+        if (size > INT_MAX)
+                return -EINVAL;
+        if (!tokener)
+                return -ENOMEM;
+        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+        object = json_tokener_parse_ex(tokener, text, (int) size);
+        if (json_tokener_get_error(tokener) != json_tokener_success ||
+                        !json_object_is_type(object, json_type_object))
+                return -EINVAL;
+        *ret = take_ptr(&object);
         return 0;
 }

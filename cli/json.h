@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is common to all JSON that the client prints. */
+/* What is common to all JSON that the client prints and reads. */
 #pragma once
 
 #include <json-c/json.h>
@@ -24,6 +24,10 @@ int json_set(json_object *object, const char *key, json_object *value);
 
 /* The object as text, which is the object's and goes with it; NULL for want of memory. */
 const char* json_text(json_object *object, OutputMode mode);
+
+/* Reads an object and nothing behind it, of some 24 levels at most: a runtime writes 6. 0 and *ret ·
+ * -EINVAL · -ENOMEM. */
+int json_read_object(const char *text, size_t size, json_object **ret);
 
 /* Prints it and a newline to stdout. 0 · -ENOMEM. */
 int json_print(json_object *object, OutputMode mode);

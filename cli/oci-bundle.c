@@ -9,14 +9,6 @@
 #include "agent/base/io.h"
 #include "cli/json.h"
 
-/* The deepest that a runtime writes is hooks.prestart[].args[]. */
-#define DEPTH_MAX 24
-
-static inline void tokener_free_ptr(json_tokener **tokener) {
-        if (*tokener)
-                json_tokener_free(*tokener);
-}
-
 int oci_state_read(int fd, usec_t deadline_usec, char **ret, size_t *ret_size, Failure *failure) {
         CLEANUP(free_ptr) char *text = malloc(OCI_STATE_MAX + 1);
         size_t size = 0;
@@ -49,22 +41,6 @@ int oci_state_read(int fd, usec_t deadline_usec, char **ret, size_t *ret_size, F
 
         *ret = take_ptr(&text);
         *ret_size = size;
-        return 0;
-}
-
-/* One object and nothing behind it. 0 and *ret · -EINVAL · -ENOMEM. */
-static int parse_object(const char *text, size_t size, json_object **ret) {
-        CLEANUP(tokener_free_ptr) json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-        CLEANUP(json_put_ptr) json_object *object = NULL;
-
-        if (!tokener)
-                return -ENOMEM;
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-        object = json_tokener_parse_ex(tokener, text, (int) size);
-        if (json_tokener_get_error(tokener) != json_tokener_success ||
-                        !json_object_is_type(object, json_type_object))
-                return -EINVAL;
-        *ret = take_ptr(&object);
         return 0;
 }
 
@@ -105,7 +81,7 @@ static void see_pod(json_object *annotations, OciContainer *container) {
         const char *namespace = text_of(annotations, "io.kubernetes.cri.sandbox-namespace");
         const char *labels = text_of(annotations, "io.kubernetes.cri-o.Labels");
 
-        if (!uid && labels && parse_object(labels, strlen(labels), &parsed) >= 0) {
+        if (!uid && labels && json_read_object(labels, strlen(labels), &parsed) >= 0) {
                 uid = text_of(parsed, "io.kubernetes.pod.uid");
                 namespace = text_of(parsed, "io.kubernetes.pod.namespace");
         }
@@ -119,7 +95,7 @@ int oci_state_parse(const char *text, size_t size, OciContainer *ret, char **ret
         char *copy;
         int r;
 
-        r = parse_object(text, size, &state);
+        r = json_read_object(text, size, &state);
         if (r == -EINVAL)
                 return failure_set(failure, CLI_FAILED, "what is on stdin is no state of an OCI container");
         if (r < 0)
@@ -207,7 +183,7 @@ int oci_config_parse(const char *text, size_t size, OciContainer *container, Fai
         json_object *annotations, *linux_part;
         int r;
 
-        r = parse_object(text, size, &config);
+        r = json_read_object(text, size, &config);
         if (r == -EINVAL)
                 return failure_set(failure, CLI_FAILED, "the container's config.json is no configuration");
 

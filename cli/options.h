@@ -29,7 +29,6 @@ typedef enum OptionFlag {
         OPTION_FORCE = 1 << 8,
         OPTION_CHECKS = 1 << 9,
         OPTION_HOST = 1 << 10,
-        OPTION_WAIT = 1 << 11,
 } OptionFlag;
 
 typedef struct Options {
@@ -38,7 +37,6 @@ typedef struct Options {
         bool legend;
         bool quiet;
         bool wait;
-        bool until_reset; /* --wait: a change of partitions, until it has taken effect */
         bool watch;
         bool shared;
         bool force;
@@ -89,6 +87,7 @@ int verb_acquire(const Options *options, int argc, char **argv);
 int verb_release(const Options *options, int argc, char **argv);
 int verb_maintenance(const Options *options, int argc, char **argv);
 int verb_forget(const Options *options, int argc, char **argv);
+int verb_oci_spec(const Options *options, int argc, char **argv);
 int verb_oci_hook(const Options *options, int argc, char **argv);
 int verb_slurm_prolog(const Options *options, int argc, char **argv);
 int verb_slurm_epilog(const Options *options, int argc, char **argv);

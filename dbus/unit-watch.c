@@ -10,18 +10,23 @@
 #define SYSTEMD_PATH      "/org/freedesktop/systemd1"
 #define SYSTEMD_INTERFACE "org.freedesktop.systemd1.Manager"
 
-/* "kubepods-burstable-pod<uid>.slice"; whose it is the look finds out. */
-static bool unit_may_be_pod(const char *name) {
+/* An id of a container, as all engines make them. */
+#define ID_LENGTH 64
+
+/* "kubepods-burstable-pod<uid>.slice", "libpod-<id>.scope"; whose it is the look finds out. */
+static bool unit_may_be_tenant(const char *name) {
         const char *dot = strrchr(name, '.');
 
-        return dot && streq(dot, ".slice") && strstr(name, "-pod");
+        return dot &&
+                        ((streq(dot, ".slice") && strstr(name, "-pod")) ||
+                                        (streq(dot, ".scope") && dot - name > ID_LENGTH));
 }
 
 static int on_unit_removed(sd_bus_message *msg, void *userdata, sd_bus_error *error) {
         Manager *manager = userdata;
         const char *name;
 
-        if (sd_bus_message_read(msg, "s", &name) > 0 && unit_may_be_pod(name))
+        if (sd_bus_message_read(msg, "s", &name) > 0 && unit_may_be_tenant(name))
                 manager_look_for_tenants(manager, now_read());
         return 0;
 }

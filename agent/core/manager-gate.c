@@ -193,8 +193,11 @@ static int gate_book(Manager *manager, Request *request, Now now) {
                         break;
                 item->booked = r > 0;
                 manager->state_stale |= item->booked;
-                /* A pod has its cgroup before it has GPUs: however short it lives, it was seen alive. */
-                manager->look_for_tenants |= item->booked && startswith(request->tenant, "pod/");
+                /* These have their cgroups before they have GPUs: however short they live, they were seen
+                 * alive. */
+                manager->look_for_tenants |= item->booked &&
+                                (startswith(request->tenant, "pod/") ||
+                                                startswith(request->tenant, "container/"));
         }
         r = r == -ENOMEM ? manager_fail(manager, r, "Out of memory") : manager_write_state(manager);
         if (r < 0) {

@@ -18,6 +18,9 @@
 /* A UID in a cgroup's name: 8-4-4-4-12, with _ for - under the systemd driver. */
 #define POD_UID_LENGTH 36
 
+/* Engines take 64 digits; a person may name one otherwise. */
+#define CONTAINER_ID_LENGTH_MAX 64
+
 /* A job's folder in Slurm 26.05: 's' and 13 characters. */
 #define SLUID_LENGTH 14
 
@@ -186,6 +189,7 @@ void owner_find(int process_dir_fd, uid_t uid, char *ret, size_t size) {
 
 int owner_tenant_parse(const char *tenant, OwnerTenant *ret) {
         const char *job = startswith(tenant, "slurm/"), *pod = startswith(tenant, "pod/");
+        const char *container = startswith(tenant, "container/");
         OwnerTenant parsed = {};
         char id[16];
         const char *dot;
@@ -193,6 +197,12 @@ int owner_tenant_parse(const char *tenant, OwnerTenant *ret) {
 
         if (pod && strlen(pod) == POD_UID_LENGTH && strspn(pod, "0123456789abcdef-") == POD_UID_LENGTH) {
                 (void) snprintf(parsed.where, sizeof parsed.where, "pod %s", pod);
+                *ret = parsed;
+                return 0;
+        }
+
+        if (container && strlen(container) <= CONTAINER_ID_LENGTH_MAX) {
+                (void) snprintf(parsed.where, sizeof parsed.where, "container %s", container);
                 *ret = parsed;
                 return 0;
         }

@@ -9,7 +9,7 @@
 
 /* A tenant that leaves signs on its node. */
 typedef struct OwnerTenant {
-        char where[48];    /* as owner_from_cgroup() would say it: "job 27", "pod <uid>" */
+        char where[80];    /* as owner_from_cgroup() says it: "job 27", "pod <uid>"; and "container <id>" */
         bool is_job;       /* of Slurm */
         uint32_t restarts; /* of the job when it got its GPUs */
 } OwnerTenant;
@@ -23,7 +23,7 @@ void owner_from_cgroup(const char *text, char *ret, size_t size);
  * process's own claim, made where Slurm has no cgroups, and good enough to name it. */
 void owner_from_environment(const char *environment, size_t n, uid_t uid, char *ret, size_t size);
 
-/* From a tenant's name: "slurm/27.0" or "pod/<uid>". 0 · -EOPNOTSUPP of another kind. */
+/* From a tenant's name: "slurm/27.0", "pod/<uid>" or "container/<id>". 0 · -EOPNOTSUPP of another kind. */
 int owner_tenant_parse(const char *tenant, OwnerTenant *ret);
 
 /* Whether it is proven that a process was the tenant's, from what its cgroup and environment say. A cgroup

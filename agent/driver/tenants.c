@@ -291,7 +291,24 @@ bool pod_folder_parse(const char *name, char *ret, size_t size) {
         return true;
 }
 
-/* The folders of pods, which are there while their pod is, with or without a process. 0 · -errno. */
+/* A container by its folder, which each engine has another name for: "<id>", "libpod-<id>.scope",
+ * "cri-containerd-<id>.scope". A folder that only looks like one keeps a lease, and ends none. */
+static void search_container(Search *search, const char *folder) {
+        size_t n = strlen(folder), suffix = strlen(".scope");
+
+        if (n > suffix && streq(folder + n - suffix, ".scope"))
+                n -= suffix;
+        for (const char *id = folder; id;
+                        id = memchr(id, '-', (size_t) (folder + n - id)), id = id ? id + 1 : NULL) {
+                char where[80];
+
+                (void) snprintf(where, sizeof where, "container %.*s", (int) (folder + n - id), id);
+                search_see(search, where);
+        }
+}
+
+/* The folders of pods and containers, which are there while those are, with or without a process.
+ * 0 · -errno. */
 static int search_folder(Search *search, int parent_fd, const char *name, unsigned depth, bool kubelets) {
         CLEANUP(dir_close) DIR *dir = NULL;
         struct dirent *entry;
@@ -321,6 +338,7 @@ static int search_folder(Search *search, int parent_fd, const char *name, unsign
                         search_see(search, where);
                         continue; /* its containers tell nothing new */
                 }
+                search_container(search, entry->d_name);
                 /* Pods lie in kubelet's folders; what users make is not theirs. */
                 if (depth >= CGROUP_DEPTH_MAX || streq(entry->d_name, "user.slice"))
                         continue;

@@ -112,6 +112,8 @@ static void test_a_tenants_name_tells_what_to_look_for(void **state) {
         assert_int_equal(owner_tenant_parse("pod/" POD, &tenant), 0);
         assert_string_equal(tenant.where, "pod " POD);
         assert_false(tenant.is_job);
+        assert_int_equal(owner_tenant_parse("container/c1", &tenant), 0);
+        assert_string_equal(tenant.where, "container c1");
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
                 assert_int_equal(owner_tenant_parse(others[i], &tenant), -EOPNOTSUPP);
 }
