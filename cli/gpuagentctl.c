@@ -25,7 +25,9 @@ static const Verb verbs[] = {
                         verb_release },
         { "ps", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_ID, verb_ps },
         { "clique", "", 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_clique },
-        { "partition", "[list]", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_partition },
+        { "partition", "list|create|add|remove|delete", -1,
+                        OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_ID | OPTION_WAIT, verb_partition,
+                        VERB_OWN },
         { "fabric", "domain|trays|links", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_fabric,
                         VERB_OWN },
         { "redfish", "TRAY PATH", 2, OPTION_JSON, verb_redfish },
@@ -48,6 +50,7 @@ typedef enum LongOption {
         LONG_TIMEOUT,
         LONG_NO_LEGEND,
         LONG_NO_WAIT,
+        LONG_WAIT,
         LONG_WATCH,
         LONG_SHARED,
         LONG_FORCE,
@@ -66,6 +69,7 @@ static const struct option long_options[] = {
         { "identifier", required_argument, NULL, 't' },
         { "no-legend", no_argument, NULL, LONG_NO_LEGEND },
         { "no-wait", no_argument, NULL, LONG_NO_WAIT },
+        { "wait", no_argument, NULL, LONG_WAIT },
         { "watch", no_argument, NULL, LONG_WATCH },
         { "shared", no_argument, NULL, LONG_SHARED },
         { "force", no_argument, NULL, LONG_FORCE },
@@ -86,7 +90,9 @@ static void print_help(void) {
                     "  status [GPU...]        what is wrong, since when, and what cures it\n"
                     "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
                     "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
-                    "  clique, partition      cliques, partitions, and their GPUs\n"
+                    "  clique                 cliques and their GPUs\n"
+                    "  partition [list] | create NAME [--id N] GPU... | add PART GPU... |\n"
+                    "    remove PART GPU... | delete PART   GPUs as in tray2, tray2:0-1, tray2:0,2, 2:0,3\n"
                     "  fabric domain|trays|links\n"
                     "                         the NVLink fabric over all trays\n"
                     "  redfish TRAY PATH      what a tray's BMC answers\n"
@@ -105,6 +111,7 @@ static void print_help(void) {
                     "      --checks           verify: run the site's checks\n"
                     "      --timeout SEC      give up after this long\n"
                     "      --no-wait          return once the work is asked for\n"
+                    "      --wait             partition: until the GPUs are in their new cliques\n"
                     "  -t, --identifier ID    have the outcome logged under this syslog identifier\n"
                     "      --json MODE, --no-legend, -q, --quiet, --version, -h, --help\n"
                     "\n"
@@ -192,6 +199,10 @@ static int set_option(Options *options, int option, const char *argument) {
                 options->wait = false;
                 options->given |= OPTION_NO_WAIT;
                 return CLI_DONE;
+        case LONG_WAIT:
+                options->until_reset = true;
+                options->given |= OPTION_WAIT;
+                return CLI_DONE;
         case LONG_WATCH:
                 options->watch = true;
                 options->given |= OPTION_WATCH;
@@ -217,7 +228,7 @@ static int set_option(Options *options, int option, const char *argument) {
 /* The name of the option behind a flag that a verb does not take. */
 static const char* option_name(uint32_t flag) {
         static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
-                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H" };
+                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H", "--wait" };
 
         return names[__builtin_ctz(flag)];
 }

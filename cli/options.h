@@ -29,6 +29,7 @@ typedef enum OptionFlag {
         OPTION_FORCE = 1 << 8,
         OPTION_CHECKS = 1 << 9,
         OPTION_HOST = 1 << 10,
+        OPTION_WAIT = 1 << 11,
 } OptionFlag;
 
 typedef struct Options {
@@ -37,6 +38,7 @@ typedef struct Options {
         bool legend;
         bool quiet;
         bool wait;
+        bool until_reset; /* --wait: a change of partitions, until it has taken effect */
         bool watch;
         bool shared;
         bool force;

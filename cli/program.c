@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,27 +20,41 @@
 /* How long a killed child may take to be reaped. One in uninterruptible sleep stays, for slurmd to reap. */
 #define REAP_USEC (200 * USEC_PER_MSEC)
 
-/* In the child. slurmd hands down a mask with SIGPIPE blocked. */
-static _Noreturn void child_exec(char *const argv[], int output) {
-        char slurm_conf[512];
-        char *environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C", NULL,
-                NULL };
-        const char *conf = getenv("SLURM_CONF");
+/* In the child: nothing of ours but its output. slurmd hands down a mask with SIGPIPE blocked. */
+static void child_detach(int output) {
         sigset_t none;
         int null;
 
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) signal(SIGPIPE, SIG_DFL);
-        if (conf && snprintf(slurm_conf, sizeof slurm_conf, "SLURM_CONF=%s", conf) < (int) sizeof slurm_conf)
-                environment[2] = slurm_conf;
-
         null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-                        dup2(output, STDERR_FILENO) < 0 || chdir("/") < 0)
+                        dup2(output, STDERR_FILENO) < 0)
                 _exit(127);
         (void) close_range(STDERR_FILENO + 1, UINT_MAX, 0); /* what slurmd may have left open in us */
+}
+
+static _Noreturn void child_exec(char *const argv[], int output) {
+        char slurm_conf[512];
+        char *environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C", NULL,
+                NULL };
+        const char *conf = getenv("SLURM_CONF");
+
+        if (conf && snprintf(slurm_conf, sizeof slurm_conf, "SLURM_CONF=%s", conf) < (int) sizeof slurm_conf)
+                environment[2] = slurm_conf;
+        child_detach(output);
+        if (chdir("/") < 0)
+                _exit(127);
         (void) execve(argv[0], argv, environment);
+        _exit(127);
+}
+
+static _Noreturn void child_exec_as_we_are(char *const argv[], int output) {
+        child_detach(output);
+        (void) setpgid(0, 0);
+        (void) execvp(argv[0], argv);
+        (void) dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
         _exit(127);
 }
 
@@ -97,7 +112,8 @@ static int child_reap(pid_t pid, usec_t deadline_usec) {
         }
 }
 
-int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
+static int run(void (*exec)(char *const argv[], int output), char *const argv[], usec_t deadline_usec,
+                char **ret_output) {
         CLEANUP(fd_close) int from = -1;
         CLEANUP(free_ptr) char *output = NULL;
         CLEANUP(file_close) FILE *stream = NULL;
@@ -105,8 +121,6 @@ int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
         int pipe_fds[2], r;
         pid_t pid;
 
-        if (access(argv[0], X_OK) < 0)
-                return -errno;
         stream = open_memstream(&output, &size);
         if (!stream)
                 return -ENOMEM;
@@ -116,7 +130,7 @@ int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
 
         pid = fork();
         if (pid == 0)
-                child_exec(argv, pipe_fds[1]);
+                exec(argv, pipe_fds[1]);
         (void) close(pipe_fds[1]);
         if (pid < 0)
                 return -EAGAIN;
@@ -125,6 +139,7 @@ int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
         if (r >= 0)
                 r = child_reap(pid, deadline_usec);
         if (r < 0) {
+                (void) kill(-pid, SIGKILL); /* its group, if it has one of its own */
                 (void) kill(pid, SIGKILL);
                 (void) child_reap(pid, now_monotonic_usec() + REAP_USEC);
                 return r;
@@ -134,4 +149,14 @@ int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
                 return -ENOMEM;
         *ret_output = take_ptr(&output);
         return r;
+}
+
+int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {
+        if (access(argv[0], X_OK) < 0)
+                return -errno;
+        return run(child_exec, argv, deadline_usec, ret_output);
+}
+
+int program_run_as_we_are(char *const argv[], usec_t deadline_usec, char **ret_output) {
+        return run(child_exec_as_we_are, argv, deadline_usec, ret_output);
 }

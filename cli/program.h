@@ -10,3 +10,7 @@
  * 0 and *ret_output (to be freed): it exited 0 · 1 and *ret_output: it did not · -ETIMEDOUT · -errno: it
  * could not be run. */
 int program_run(char *const argv[], usec_t deadline_usec, char **ret_output);
+
+/* The same for what an operator has configured: in our own environment and folder, argv[0] looked for in
+ * PATH. At the deadline what it has started gets SIGKILL, too. */
+int program_run_as_we_are(char *const argv[], usec_t deadline_usec, char **ret_output);

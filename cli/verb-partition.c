@@ -1,13 +1,341 @@
 /* SPDX-License-Identifier: MIT */
-/* gpuagentctl partition: the partitions and their GPUs. */
+/* gpuagentctl partition: the partitions of all trays and their GPUs, and the operator's changes of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "agent/base/text.h"
-#include "cli/groups.h"
+#include "cli/change-wait.h"
+#include "cli/change.h"
+#include "cli/hosts.h"
+#include "cli/table.h"
+
+/* Lines of the list: the GPUs of one tray that are in the same partition. */
+typedef struct Line {
+        Partition partition;
+        const char *tray;
+        size_t place; /* of the tray, and of the GPU */
+        uint32_t index;
+} Line;
+
+static int compare_lines(const void *a, const void *b) {
+        const Line *x = a, *y = b;
+
+        if (x->partition.id != y->partition.id)
+                return x->partition.id < y->partition.id ? -1 : 1;
+        if (x->place != y->place)
+                return x->place < y->place ? -1 : 1;
+        return (x->index > y->index) - (x->index < y->index);
+}
+
+static size_t collect_lines(const Domain *domain, Line *ret) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < domain->trays.n_trays; i++) {
+                const HostTray *tray = &domain->trays.trays[i];
+
+                for (size_t j = 0; j < tray->tray.n_gpus; j++) {
+                        if (tray->tray.gpus[j].partition == UNKNOWN_U32)
+                                continue;
+                        ret[n] = (Line){
+                                .tray = tray->name,
+                                .place = i,
+                                .index = tray->tray.gpus[j].index,
+                        };
+                        partition_of_gpu(&tray->tray.gpus[j], &ret[n++].partition);
+                }
+        }
+        qsort(ret, n, sizeof *ret, compare_lines);
+        return n;
+}
+
+static int print_lines(const Options *options, const Line *lines, size_t n) {
+        static const char *const columns[] = { "PARTITION", "NAME", "TRAY", "GPUS" };
+        CLEANUP(table_free_ptr) Table *table = NULL;
+        CLEANUP(free_ptr) uint32_t *indexes = calloc(n + 1, sizeof *indexes);
+        int r;
+
+        if (!indexes)
+                return -ENOMEM;
+        r = table_new(options, columns, ELEMENTSOF(columns), &table);
+        if (r < 0)
+                return r;
+        for (size_t i = 0, same; i < n; i += same) {
+                for (same = 0; i + same < n && lines[i + same].partition.id == lines[i].partition.id &&
+                                lines[i + same].place == lines[i].place;
+                                same++)
+                        indexes[same] = lines[i + same].index;
+                table_add_u32(table, lines[i].partition.id);
+                table_add_string(table, lines[i].partition.name);
+                table_add_string(table, lines[i].tray);
+                table_add_list(table, indexes, same);
+        }
+        return table_print(table);
+}
+
+static int partition_list(Domain *domain, char **arguments, Failure *failure) {
+        CLEANUP(free_ptr) Line *lines = NULL;
+        size_t n = 0;
+        int r = -ENOMEM;
+
+        for (size_t i = 0; i < domain->trays.n_trays; i++) {
+                n += domain->trays.trays[i].tray.n_gpus;
+                if (!host_tray_is_there(&domain->trays.trays[i]))
+                        host_tray_report(&domain->trays.trays[i]);
+        }
+        lines = calloc(n + 1, sizeof *lines);
+        if (lines)
+                r = print_lines(domain->options, lines, collect_lines(domain, lines));
+        if (r < 0)
+                return failure_errno(failure, r, "cannot print the partitions");
+        return domain_is_complete(domain, NULL) ? CLI_DONE : CLI_FAILED;
+}
+
+/* What the GPUs wait for, and how it is done. */
+static void say_pending(const Domain *domain, size_t first, size_t n) {
+        const HostTray *tray = &domain->trays.trays[domain->members[first].tray];
+        CLEANUP(free_ptr) Member *pending = calloc(n, sizeof *pending);
+        CLEANUP(free_ptr) char *list = NULL;
+        bool local = host_is_local(tray->host);
+        size_t n_pending = 0;
+
+        for (size_t i = first; pending && i < first + n; i++) {
+                const GpuView *gpu = domain_gpu(domain, &domain->members[i]);
+
+                if (gpu && gpu->reset_pending)
+                        pending[n_pending++] = domain->members[i];
+        }
+        if (n_pending == 0 || members_format(pending, n_pending, &list) < 0)
+                return;
+        print_line(stdout,
+                        "%s: %s keep%s %s old clique until reset: gpuagentctl%s%s reset -i %s  (GPUs must "
+                        "be "
+                        "idle; with Slurm the epilog resets a job's GPUs when it ends)",
+                        tray->name, list, n_pending == 1 ? "s" : "", n_pending == 1 ? "its" : "their",
+                        local ? "" : " -H ", local ? "" : tray->host, strchr(list, ' ') + 1);
+}
+
+/* A tray whose GPUs are not all in the same partition is in no block of Slurm's topology. */
+static void warn_of_split(const Domain *domain, size_t place) {
+        const HostTray *tray = &domain->trays.trays[place];
+        const GpuView *first = tray->tray.gpus;
+
+        for (size_t i = 1; i < tray->tray.n_gpus; i++)
+                if (tray->tray.gpus[i].partition != first->partition) {
+                        print_complaint("warning: the GPUs of %s are in more than one partition (%u and "
+                                        "%u): "
+                                        "Slurm's topology has no place for such a tray",
+                                        tray->name, first->partition, tray->tray.gpus[i].partition);
+                        return;
+                }
+}
+
+/* Moves what was chosen, and says what comes next. */
+static int change(Domain *domain, const Partition *to, const char *done, Failure *failure) {
+        int r;
+
+        if (domain->n_members > 0) {
+                r = domain_change(domain, to, failure);
+                if (r < 0)
+                        return r;
+        }
+        if (!domain->options->quiet)
+                print_line(stdout, "%s", done);
+        (void) fflush(stdout);
+        domain_refresh(domain);
+        for (size_t i = 0, n; i < domain->n_members; i += n) {
+                n = domain_same_tray(domain, i);
+                if (!domain->options->quiet && !domain->options->until_reset)
+                        say_pending(domain, i, n);
+                warn_of_split(domain, domain->members[i].tray);
+        }
+        return domain->options->until_reset ? change_wait(domain) : CLI_DONE;
+}
+
+/* Refuses GPUs that are in another partition than `wanted`, or (joining) in any but that one. */
+static int check_members(const Domain *domain, const Partition *wanted, bool joining, Failure *failure) {
+        for (size_t i = 0; i < domain->n_members; i++) {
+                const Member *member = &domain->members[i];
+                const char *tray = domain->trays.trays[member->tray].name;
+                char where[96];
+
+                if (member->before.id == wanted->id ||
+                                (joining &&
+                                                (member->before.id == PARTITION_NONE ||
+                                                                member->before.id == UNKNOWN_U32)))
+                        continue;
+                partition_format(&member->before, where, sizeof where);
+                if (joining)
+                        return failure_set(failure, CLI_FAILED,
+                                        "GPU %u of %s is in partition %s; remove it there first",
+                                        member->index, tray, where);
+                return failure_set(failure, CLI_FAILED, "GPU %u of %s is not in partition %u", member->index,
+                                tray, wanted->id);
+        }
+        return 0;
+}
+
+static int choose_all(Domain *domain, char **specs, Failure *failure) {
+        int r = 0;
+
+        STRV_FOREACH (spec, specs)
+                if (r >= 0)
+                        r = domain_choose(domain, *spec, failure);
+        return r;
+}
+
+static int check_name(const Domain *domain, const char *name, Failure *failure) {
+        CLEANUP(failure_done) Failure none = {};
+        Partition other;
+        uint32_t number;
+
+        if (strlen(name) == 0 || strlen(name) >= PARTITION_NAME_SIZE || streq(name, "-") ||
+                        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+                                        strlen(name) ||
+                        parse_u32(name, UINT32_MAX, &number) >= 0)
+                return failure_set(failure, CLI_USAGE,
+                                "'%s' is no name of a partition: up to 63 letters, digits, '.', '_' and "
+                                "'-', "
+                                "and no number",
+                                name);
+        if (domain_find_partition(domain, name, &other, &none) >= 0)
+                return failure_set(
+                                failure, CLI_FAILED, "there is a partition %u %s already", other.id, name);
+        return 0;
+}
+
+/* The number of --id, or a free one: for that all trays have to be asked. */
+static int find_id(const Domain *domain, uint32_t *ret, Failure *failure) {
+        CLEANUP(failure_done) Failure none = {};
+        const char *text = domain->options->ids;
+        Partition other;
+
+        if (!text) {
+                if (!domain_is_complete(domain, failure))
+                        return -EIO;
+                *ret = domain_free_id(domain);
+                return 0;
+        }
+        if (parse_u32(text, PARTITION_USER_MAX, ret) < 0 || *ret == PARTITION_NONE)
+                return failure_set(failure, CLI_USAGE, "--id %s: a partition is a number from 1 to %u", text,
+                                PARTITION_USER_MAX);
+        if (domain_find_partition(domain, text, &other, &none) >= 0)
+                return failure_set(failure, CLI_FAILED, "there is a partition %u%s%s already", other.id,
+                                other.name[0] ? " " : "", other.name);
+        return 0;
+}
+
+static int partition_create(Domain *domain, char **arguments, Failure *failure) {
+        Partition to = {};
+        char done[128];
+        int r;
+
+        r = check_name(domain, arguments[0], failure);
+        if (r >= 0)
+                r = find_id(domain, &to.id, failure);
+        if (r >= 0)
+                r = choose_all(domain, arguments + 1, failure);
+        if (r >= 0)
+                r = check_members(domain, &to, true, failure);
+        if (r < 0)
+                return r;
+        (void) snprintf(to.name, sizeof to.name, "%s", arguments[0]);
+        (void) snprintf(done, sizeof done, "partition created: %u %s", to.id, to.name);
+        return change(domain, &to, done, failure);
+}
+
+static int partition_add(Domain *domain, char **arguments, Failure *failure) {
+        Partition to;
+        char name[96], done[128];
+        int r;
+
+        r = domain_find_partition(domain, arguments[0], &to, failure);
+        if (r >= 0)
+                r = choose_all(domain, arguments + 1, failure);
+        if (r >= 0)
+                r = check_members(domain, &to, true, failure);
+        if (r < 0)
+                return r;
+        partition_format(&to, name, sizeof name);
+        (void) snprintf(done, sizeof done, "GPUs added: %s", name);
+        return change(domain, &to, done, failure);
+}
+
+static int partition_remove(Domain *domain, char **arguments, Failure *failure) {
+        const Partition none = { .id = PARTITION_NONE };
+        char name[96], done[128];
+        Partition from;
+        int r;
+
+        r = domain_find_partition(domain, arguments[0], &from, failure);
+        if (r >= 0)
+                r = choose_all(domain, arguments + 1, failure);
+        if (r >= 0)
+                r = check_members(domain, &from, false, failure);
+        if (r < 0)
+                return r;
+        partition_format(&from, name, sizeof name);
+        (void) snprintf(done, sizeof done, "GPUs removed: %s", name);
+        return change(domain, &none, done, failure);
+}
+
+/* Of a tray that does not answer nobody knows whether its GPUs are in it. */
+static int partition_delete(Domain *domain, char **arguments, Failure *failure) {
+        const Partition none = { .id = PARTITION_NONE };
+        Partition from;
+        int r;
+
+        if (!domain_is_complete(domain, failure))
+                return -EIO;
+        r = domain_find_partition(domain, arguments[0], &from, failure);
+        if (r >= 0 && from.id == PARTITION_DEFAULT)
+                return failure_set(failure, CLI_FAILED, "the default partition stays; remove its GPUs");
+        if (r >= 0)
+                r = domain_choose_partition(domain, from.id, failure);
+        if (r < 0)
+                return r;
+        return change(domain, &none, "partition deleted; its GPUs are in no partition", failure);
+}
+
+static const struct {
+        const char *name;
+        const char *arguments;
+        int n_least, n_most; /* -1: any number */
+        uint32_t options;
+        /* a CliExit · negative, and *failure */
+        int (*run)(Domain *domain, char **arguments, Failure *failure);
+        int first_spec; /* the argument from which on GPUs are named; -1: none are */
+} subverbs[] = {
+        { "list", "", 0, 0, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, partition_list, -1 },
+        { "create", " NAME [--id N] GPU...", 2, -1, OPTION_HOST | OPTION_ID | OPTION_WAIT, partition_create,
+                        1 },
+        { "add", " PARTITION GPU...", 2, -1, OPTION_HOST | OPTION_WAIT, partition_add, 1 },
+        { "remove", " PARTITION GPU...", 2, -1, OPTION_HOST | OPTION_WAIT, partition_remove, 1 },
+        { "delete", " PARTITION", 1, 1, OPTION_HOST | OPTION_WAIT, partition_delete, -1 },
+};
 
 int verb_partition(const Options *options, int argc, char **argv) {
-        static const char *const columns[] = { "PARTITION", "NAME", "GPUS" };
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(domain_done) Domain domain = {};
+        const char *name = argc > 1 ? argv[1] : "list";
+        int n = argc > 2 ? argc - 2 : 0, r;
+        char **arguments = argv + argc - n;
 
-        if (argc > 1 && !streq(argv[1], "list"))
-                return fail_with(CLI_USAGE, "'partition %s' is unknown; the command is: partition [list]",
-                                argv[1]);
-        return groups_print(options, "ListPartitions", GROUP_NUMBER_NAME, columns);
+        for (size_t i = 0; i < ELEMENTSOF(subverbs); i++) {
+                if (!streq(name, subverbs[i].name))
+                        continue;
+                if (n < subverbs[i].n_least || (subverbs[i].n_most >= 0 && n > subverbs[i].n_most) ||
+                                (options->given & ~subverbs[i].options) != 0)
+                        return fail_with(CLI_USAGE, "the command is: partition %s%s", name,
+                                        subverbs[i].arguments);
+                r = domain_open(options,
+                                subverbs[i].first_spec < 0 ? NULL : arguments + subverbs[i].first_spec,
+                                &domain, &failure);
+                if (r >= 0)
+                        r = subverbs[i].run(&domain, arguments, &failure);
+                return r < 0 ? failure_report(&failure) : r;
+        }
+        return fail_with(CLI_USAGE,
+                        "'partition %s' is unknown; the command is: partition list|create|add|remove|delete",
+                        name);
 }

@@ -9,6 +9,9 @@
 #include "agent/emulation/boot.h"
 #include "agent/emulation/emulate.h"
 
+/* Above it is the default partition, which is there without GPUs, too. */
+#define PARTITION_SITE_MAX 32765U
+
 static int save(Tray *tray) {
         int r;
 
@@ -187,6 +190,21 @@ static int partition_delete(Tray *tray, char **args, const EmulateOptions *optio
         return r;
 }
 
+static bool partition_is_empty(const Tray *tray, uint32_t id) {
+        for (uint32_t i = 0; i < tray->header->n_gpus; i++)
+                if (tray->gpus[i].partition == id)
+                        return false;
+        return true;
+}
+
+/* A partition is of the whole domain; of one that has no GPU here any more this tray knows nothing. */
+static void forget_empty(Tray *tray) {
+        for (uint32_t i = tray->header->n_partitions; i > 0; i--)
+                if (tray->partitions[i - 1].id <= PARTITION_SITE_MAX &&
+                                partition_is_empty(tray, tray->partitions[i - 1].id))
+                        tray->partitions[i - 1] = tray->partitions[--tray->header->n_partitions];
+}
+
 /* assign ID NAME GPU…: what an operator's helper calls, whatever the partitions were before. */
 static int partition_assign(Tray *tray, char **args, const EmulateOptions *options) {
         TrayPartition *partition;
@@ -195,6 +213,7 @@ static int partition_assign(Tray *tray, char **args, const EmulateOptions *optio
 
         if (parse_u32(args[0], PARTITION_ID_MAX, &id) < 0)
                 return fail("\"%s\" is no partition's id", args[0]);
+        forget_empty(tray);
         if (id != PARTITION_NONE && !tray_find_partition(tray, id)) {
                 r = make_partition(tray, args[1], id, options->clique == UINT32_MAX ? id : options->clique,
                                 &partition);
@@ -202,7 +221,10 @@ static int partition_assign(Tray *tray, char **args, const EmulateOptions *optio
                         return r;
         }
         r = each_gpu(tray, args + 2, gpu_move, id);
-        return r == 0 ? save(tray) : r;
+        if (r != 0)
+                return r;
+        forget_empty(tray);
+        return save(tray);
 }
 
 static const struct {

@@ -26,6 +26,16 @@ shell_write_config() {
         } >"$dir/config"
 }
 
+# joe logs in from one host to another.
+shell_make_user_key() {
+        local home=$1
+
+        mkdir -m 700 "$home/.ssh"
+        ssh-keygen -q -t ed25519 -N '' -C joe -f "$home/.ssh/id_ed25519"
+        cp "$home/.ssh/id_ed25519.pub" "$home/.ssh/authorized_keys"
+        chown -R --reference="$home" "$home/.ssh"
+}
+
 # shell_ssh [USER@]HOST [COMMAND…]
 shell_ssh() {
         local options=(-F "$lab_state/ssh/config")
