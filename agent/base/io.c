@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,11 +93,13 @@ int fd_write_all(int fd, const void *data, size_t size) {
 }
 
 int file_write_atomic(const char *path, const char *text, size_t size, mode_t mode) {
+        const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         CLEANUP(free_ptr) char *temporary = NULL;
         CLEANUP(fd_close) int fd = -1;
         int r;
 
-        if (asprintf(&temporary, "%s.new", path) < 0)
+        /* Who reads all files of a folder passes over such names. */
+        if (asprintf(&temporary, "%.*s.%s.new", (int) (name - path), path, name) < 0)
                 return -ENOMEM;
 
         /* What is there already was left by somebody who did not get to the rename, or is no file: a fifo

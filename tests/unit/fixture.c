@@ -284,18 +284,26 @@ const char* fixture_file_tenant(const Fixture *fixture, size_t i) {
         return tenant;
 }
 
-/* A folder where the new file would be written: that stops root, too. */
-void fixture_break_state(Fixture *fixture) {
-        char path[sizeof fixture->state_path + sizeof ".new"];
+/* Where the new file is written. */
+static void new_state_path(const Fixture *fixture, char *ret, size_t size) {
+        const char *name = strrchr(fixture->state_path, '/') + 1;
 
-        (void) snprintf(path, sizeof path, "%s.new", fixture->state_path);
+        (void) snprintf(ret, size, "%.*s.%s.new", (int) (name - fixture->state_path), fixture->state_path,
+                        name);
+}
+
+/* A folder in its place: that stops root, too. */
+void fixture_break_state(Fixture *fixture) {
+        char path[sizeof fixture->state_path + sizeof "..new"];
+
+        new_state_path(fixture, path, sizeof path);
         assert_int_equal(mkdir(path, 0700), 0);
 }
 
 void fixture_mend_state(Fixture *fixture) {
-        char path[sizeof fixture->state_path + sizeof ".new"];
+        char path[sizeof fixture->state_path + sizeof "..new"];
 
-        (void) snprintf(path, sizeof path, "%s.new", fixture->state_path);
+        new_state_path(fixture, path, sizeof path);
         (void) rmdir(path);
 }
 

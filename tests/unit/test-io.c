@@ -25,7 +25,7 @@ static int teardown_folder(void **state) {
         CLEANUP(free_ptr) char *folder = *state;
 
         (void) unlink("file");
-        (void) unlink("file.new");
+        (void) unlink(".file.new");
         (void) unlink("other");
         return chdir("/") < 0 || rmdir(folder) < 0;
 }
@@ -107,9 +107,9 @@ static void test_a_failed_write_leaves_the_old_file_and_nothing_else(void **stat
 
         assert_int_equal(file_write_atomic("file", "old", 3, 0600), 0);
         assert_int_equal(file_write_atomic("absent/file", "new", 3, 0600), -ENOENT);
-        assert_int_equal(mkdir("file.new", 0700), 0);
+        assert_int_equal(mkdir(".file.new", 0700), 0);
         assert_int_equal(file_write_atomic("file", "new", 3, 0600), -EISDIR);
-        assert_int_equal(rmdir("file.new"), 0);
+        assert_int_equal(rmdir(".file.new"), 0);
 
         assert_int_equal(file_read(AT_FDCWD, "file", 10, &text, NULL), 0);
         assert_string_equal(text, "old");
@@ -119,10 +119,10 @@ static void test_what_was_left_in_the_place_of_the_temporary_file_is_replaced(vo
         CLEANUP(free_ptr) char *text = NULL;
         struct stat st;
 
-        assert_int_equal(mkfifo("file.new", 0600), 0);
+        assert_int_equal(mkfifo(".file.new", 0600), 0);
         assert_int_equal(file_write_atomic("file", "1", 1, 0600), 0); /* and it does not wait for a reader */
 
-        assert_int_equal(symlink("elsewhere", "file.new"), 0);
+        assert_int_equal(symlink("elsewhere", ".file.new"), 0);
         assert_int_equal(file_write_atomic("file", "2", 1, 0600), 0);
         assert_int_equal(access("elsewhere", F_OK), -1);
 
