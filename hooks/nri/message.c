@@ -66,7 +66,6 @@ static int see_linux(const Nri__LinuxContainer *os, OciContainer *ret) {
                                 rule->major ? rule->major->value : -1,
                                 rule->minor ? rule->minor->value : -1);
         }
-        oci_see_cgroup(ret, os->cgroups_path);
         return r;
 }
 
@@ -104,8 +103,11 @@ int container_from_message(const Nri__Pod *pod, const Nri__Container *container,
         int r;
 
         oci_see_pod(&seen, pod->uid, pod->namespace_);
-        if (pod->os)
+        /* The container's is below its pod's; some runtimes do not tell that. */
+        if (pod->os && pod->os->cgroup_parent[0])
                 oci_see_cgroup(&seen, pod->os->cgroup_parent);
+        else if (container && container->os)
+                oci_see_cgroup(&seen, container->os->cgroups_path);
         r = container ? see_container(pod, container, &seen) : 0;
         if (r < 0)
                 return r;
