@@ -75,14 +75,6 @@ static void print_indexes(FILE *file, const Gpu *const *gpus, size_t n) {
                 (void) fprintf(file, "%s%u", i > 0 ? "," : "", gpus[i]->sample.index);
 }
 
-/* "26" of "slurm/26.0"; a tenant of another kind has no job. */
-static size_t job_of_tenant(const char *tenant, const char **ret) {
-        const char *job = tenant ? startswith(tenant, "slurm/") : NULL;
-
-        *ret = job;
-        return job ? strcspn(job, ".") : 0;
-}
-
 /* What became of a request, for the journal. */
 typedef enum AuditEnd {
         AUDIT_DONE,
@@ -141,7 +133,7 @@ static void print_what(FILE *file, const Request *request, const Gpu *const *gpu
 static void print_forced(FILE *file, const Request *request) {
         for (size_t i = 0; request->force && i < request->n_items; i++) {
                 const Lease *former = &request->items[i].former;
-                char tenants[GPU_TENANT_SIZE];
+                char tenants[LEASE_LINE_SIZE];
 
                 lease_format(former, tenants, sizeof tenants);
                 if (former->n > 0 && !streq(tenants, request->tenant ?: ""))
@@ -153,13 +145,13 @@ static void print_forced(FILE *file, const Request *request) {
 /* "job 26: GPUs 0,1 reset", "job 27: GPU reset of 0 failed: …", "GPUs 0,1 booked for pod/…" */
 static void print_request(FILE *file, const Request *request, const Gpu *const *gpus, size_t n) {
         const char *job;
-        size_t job_length = job_of_tenant(request->tenant, &job);
+        size_t job_length = tenant_job(request->tenant ?: "", &job);
         AuditEnd end = request_end(request);
 
-        if (job)
+        if (job_length > 0)
                 (void) fprintf(file, "job %.*s: ", (int) job_length, job);
         print_what(file, request, gpus, n);
-        if (request->tenant && !job)
+        if (request->tenant && job_length == 0)
                 (void) fprintf(file, " for %s", request->tenant);
         if (request->reason)
                 (void) fprintf(file, " (%s)", request->reason);

@@ -5,8 +5,6 @@
 
 #include "agent/core/manager.h"
 
-#define AUDIT_IDENTIFIER "gpuagentd"
-
 typedef struct Audit Audit;
 
 /* 0 and *ret · -ENOMEM, -ENOSPC too many observers. `manager` is borrowed. */

@@ -132,11 +132,12 @@ static int set_output(Options *options, const char *mode) {
         return CLI_DONE;
 }
 
-static int set_tenant(Options *options, const char *tenant) {
+static int put_tenant(Options *options, const char *tenant) {
+        if (options->given & OPTION_TENANT)
+                return fail_with(CLI_USAGE, "one tenant may be given, by --job or --tenant");
         if (!tenant_is_valid(tenant))
                 return fail_with(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
         (void) snprintf(options->tenant, sizeof options->tenant, "%s", tenant);
-        options->any_restart = false;
         options->given |= OPTION_TENANT;
         return CLI_DONE;
 }
@@ -160,9 +161,17 @@ static int set_job(Options *options, const char *job) {
         if (r < 0)
                 return fail_with(CLI_USAGE, "'%s' is no job, such as 27 or 27.1", job);
         (void) snprintf(tenant, sizeof tenant, "slurm/%u.%u", id_number, restarts);
-        r = set_tenant(options, tenant);
+        r = put_tenant(options, tenant);
         options->any_restart = !dot;
         return r;
+}
+
+/* "slurm/27" is that job, as --job has it. */
+static int set_tenant(Options *options, const char *tenant) {
+        const char *job;
+        size_t n = tenant_job(tenant, &job);
+
+        return n > 0 && job[n] == '\0' ? set_job(options, job) : put_tenant(options, tenant);
 }
 
 static int set_timeout(Options *options, const char *timeout) {
@@ -187,6 +196,9 @@ static int set_option(Options *options, int option, const char *argument) {
                 options->given |= OPTION_HOST;
                 return CLI_DONE;
         case 'i':
+                if (options->given & OPTION_ID)
+                        return fail_with(
+                                        CLI_USAGE, "-i may be given once: -i %s,%s", options->ids, argument);
                 options->ids = argument;
                 options->given |= OPTION_ID;
                 return CLI_DONE;

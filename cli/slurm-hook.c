@@ -3,9 +3,13 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "agent/base/text.h"
+#include "agent/log/journal.h"
+#include "agent/log/message-ids.h"
 #include "cli/slurm-drain.h"
 
 /* Where Slurm has no limit for its epilog: longer than the agent's own deadlines for a reset with all that
@@ -46,12 +50,15 @@ int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, 
         (void) signal(SIGPIPE, SIG_IGN);
 
         ret->script = script;
+        ret->identifier = options->identifier ?: script == SLURM_PROLOG ? "slurm-prolog" : "slurm-epilog";
         r = slurm_job_read(&ret->job, failure);
         if (r <= 0)
                 return r;
         r = hook_read_config(options, &ret->config, failure);
         if (r < 0)
                 return r;
+        ret->observes = ret->config->mode == AGENT_MODE_OBSERVE;
+        ret->resets = ret->config->handover.reset;
         ret->deadline_usec = usec_add(now_monotonic_usec(), hook_timeout(ret, options));
 
         if (ret->config->handover.mig == MIG_SKIP && strstr(ret->job.visible_devices, "MIG-")) {
@@ -59,6 +66,24 @@ int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, 
                 return 0;
         }
         return 1;
+}
+
+int slurm_hook_open(SlurmHook *hook, const Options *options, Client **ret_client, Tray *ret_tray,
+                Failure *failure) {
+        CLEANUP(client_free_ptr) Client *client = NULL;
+        int r;
+
+        r = client_open(options, &client, failure);
+        if (r >= 0)
+                r = tray_read(client, ret_tray, failure);
+        if (r < 0)
+                return r;
+
+        /* A file that was changed and not reloaded is not in force. */
+        hook->observes = streq(ret_tray->mode, "observe");
+        hook->resets = ret_tray->handover_reset;
+        *ret_client = take_ptr(&client);
+        return 0;
 }
 
 int slurm_hook_find_gpus(SlurmHook *hook, const Tray *tray, Failure *failure) {
@@ -98,8 +123,7 @@ int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, c
         /* What was spent on finding the GPUs is no longer there for the work. */
         request.timeout_usec =
                         hook->deadline_usec > now + USEC_PER_SEC ? hook->deadline_usec - now : USEC_PER_SEC;
-        if (!request.identifier)
-                request.identifier = hook->script == SLURM_PROLOG ? "slurm-prolog" : "slurm-epilog";
+        request.identifier = hook->identifier;
 
         r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
         if (r >= 0)
@@ -111,22 +135,71 @@ int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, c
         return client_call(client, message, request.timeout_usec + SLURM_ANSWER_MARGIN_USEC, NULL, failure);
 }
 
-int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure) {
+/* What never reached the agent is in no audit of its. `line` has been sanitized. */
+static void hook_log(const SlurmHook *hook, const char *line, const Failure *failure, bool observed) {
+        JournalEntry entry;
+
+        journal_begin(&entry,
+                        observed                                       ? MESSAGE_ID_OBSERVED
+                                        : hook->script == SLURM_PROLOG ? MESSAGE_ID_BOOKING_REFUSED
+                                                                       : MESSAGE_ID_HANDOVER_FAILED,
+                        observed ? LOG_WARNING : LOG_ERR, hook->identifier);
+        journal_add(&entry, "MESSAGE", line);
+        journal_add(&entry, "GPUAGENT_TENANT", hook->job.tenant);
+        STRV_FOREACH (id, hook->gpus.ids)
+                journal_add(&entry, "GPUAGENT_GPU", *id);
+        journal_add(&entry, "GPUAGENT_RESULT", failure->exit_code == CLI_NO_AGENT ? "NoAgent" : "Failed");
+        journal_send_quietly(&entry);
+}
+
+int slurm_hook_reject(const SlurmHook *hook, const Failure *failure) {
+        CLEANUP(free_ptr) char *line = strdup(failure->message ?: "out of memory");
+
+        if (line) {
+                text_sanitize(line);
+                hook_log(hook, line, failure, false);
+        }
+        return failure_report(failure);
+}
+
+/* Puts the drain reason where it belongs, and the line for slurmd's log together; NULL without memory. */
+static char* hook_drain(const SlurmHook *hook, const char *what, const char *cause, const Failure *failure) {
         CLEANUP(failure_done) Failure drain = {};
-        const char *cause = failure->message ?: "out of memory", *undrained = "";
+        const char *undrained = "";
         usec_t timeout = failure->exit_code == CLI_NO_AGENT ? DRAIN_TIMEOUT_NO_AGENT_USEC
                                                             : DRAIN_TIMEOUT_USEC;
+        char *line;
 
-        if (hook->config->mode == AGENT_MODE_OBSERVE) {
-                print_line(stdout, "job %u: %s: %s (mode is observe: nothing follows)", hook->job.id, what,
-                                cause);
-                return hook_succeed();
-        }
         if (hook->config->slurm.drain &&
                         drain_node(&hook->job, cause, usec_add(now_monotonic_usec(), timeout), &drain) < 0)
                 undrained = drain.message ?: "out of memory";
-        print_line(stderr, "job %u: %s: %s%s%s%s", hook->job.id, what, cause,
-                        undrained[0] ? " (no drain reason: " : "", undrained, undrained[0] ? ")" : "");
+        return asprintf(&line, "job %u: %s: %s%s%s%s", hook->job.id, what, cause,
+                               undrained[0] ? " (no drain reason: " : "", undrained,
+                               undrained[0] ? ")" : "") < 0
+                        ? NULL
+                        : line;
+}
+
+int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure) {
+        const char *cause = failure->message ?: "out of memory",
+                   *lenient = hook->observes ? "mode is observe"
+                        : !hook->resets      ? "handover.reset is off"
+                                             : NULL;
+        CLEANUP(free_ptr) char *line = NULL;
+
+        if (!lenient)
+                line = hook_drain(hook, what, cause, failure);
+        else if (asprintf(&line, "job %u: %s: %s (%s: nothing follows)", hook->job.id, what, cause,
+                                 lenient) < 0)
+                line = NULL;
+        print_line(lenient ? stdout : stderr, "%s", line ?: cause);
+        if (line && !failure->error[0]) {
+                text_sanitize(line);
+                hook_log(hook, line, failure, lenient);
+        }
+
+        if (lenient)
+                return hook_succeed();
         return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
                                                                                  : failure->exit_code;
 }

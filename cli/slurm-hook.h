@@ -16,7 +16,11 @@ typedef struct SlurmHook {
         SlurmJob job;
         Config *config;
         GpuSet gpus;
-        usec_t deadline_usec; /* monotonic: the agent's work is to be done by then */
+        usec_t deadline_usec;   /* monotonic: the agent's work is to be done by then */
+        const char *identifier; /* of its lines in the journal */
+        /* the site's switches as the agent has them, or by the file where it does not answer: refuses
+         * nothing · hands over */
+        bool observes, resets;
 } SlurmHook;
 
 void slurm_hook_done(SlurmHook *hook);
@@ -24,6 +28,14 @@ void slurm_hook_done(SlurmHook *hook);
 /* Reads the environment and the configuration. 1 and *ret · 0: there is nothing to do, and a reason worth a
  * line was said · negative, and *failure says why; *ret is set where the job is known. */
 int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, Failure *failure);
+
+/* It could not be read: says so, also in the journal. The exit code. */
+int slurm_hook_reject(const SlurmHook *hook, const Failure *failure);
+
+/* Connects, and learns of the tray and of the site's switches. 0 and *ret_client, *ret_tray · negative, and
+ * *failure says why. */
+int slurm_hook_open(SlurmHook *hook, const Options *options, Client **ret_client, Tray *ret_tray,
+                Failure *failure);
 
 /* Which GPUs the job has, by its environment. 0 · negative, and *failure says what cannot be told for
  * certain. */
@@ -34,6 +46,7 @@ int slurm_hook_find_gpus(SlurmHook *hook, const Tray *tray, Failure *failure);
 int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, char **ids,
                 const Options *options, Failure *failure);
 
-/* A failure: one line for slurmd's log that begins with the job and `what`, and the drain. The exit code,
- * which is 0 where the site only observes. */
+/* A failure: one line for slurmd's log that begins with the job and `what`, which goes to the journal too
+ * where the agent has not said it there, and the drain. The exit code, which is 0 where the site only
+ * observes or does without handovers. */
 int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure);

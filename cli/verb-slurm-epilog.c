@@ -14,9 +14,7 @@ static int hand_over(SlurmHook *hook, const Options *options, Failure *failure) 
         CLEANUP(tray_done) Tray tray = {};
         int r;
 
-        r = client_open(options, &client, failure);
-        if (r >= 0)
-                r = tray_read(client, &tray, failure);
+        r = slurm_hook_open(hook, options, &client, &tray, failure);
         if (r < 0)
                 return r;
         lease_find_ended_run(&tray, hook->job.tenant);
@@ -34,16 +32,12 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
 
         r = slurm_hook_read(SLURM_EPILOG, options, &hook, &failure);
         if (r < 0)
-                return failure_report(&failure);
+                return slurm_hook_reject(&hook, &failure);
         if (r == 0)
                 return hook_succeed();
 
         r = hand_over(&hook, options, &failure);
         names = hook.gpus.names ?: "its GPUs";
-        if (!hook.config->handover.reset) {
-                print_line(stdout, "job %u: GPUs not reset: handover.reset is off", hook.job.id);
-                return hook_succeed();
-        }
         /* The job's time with them is over already, and what another tenant has is not ours to touch. */
         if (r < 0 && streq(failure.error, "NotHolder")) {
                 print_line(stdout, "job %u: GPUs not reset: %s", hook.job.id,
@@ -55,7 +49,9 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
                         what = NULL;
                 return slurm_hook_fail(&hook, what ?: "GPU reset failed", &failure);
         }
+        /* What became of each is in the journal: one in MIG mode, or that others share, is not reset. */
         if (!options->quiet)
-                print_line(stdout, "job %u: GPUs %s reset", hook.job.id, names);
+                print_line(stdout, "job %u: GPUs %s released%s", hook.job.id, names,
+                                hook.resets ? "" : " and not reset: handover.reset is off");
         return hook_succeed();
 }

@@ -17,9 +17,7 @@ static int book(SlurmHook *hook, const Options *options, Failure *failure) {
          * one. */
         request.shared = hook->config->handover.shared == SHARED_COUNT;
 
-        r = client_open(options, &client, failure);
-        if (r >= 0)
-                r = tray_read(client, &tray, failure);
+        r = slurm_hook_open(hook, options, &client, &tray, failure);
         if (r >= 0)
                 r = slurm_hook_find_gpus(hook, &tray, failure);
         return r < 0 ? r : slurm_hook_call(hook, client, "Acquire", hook->gpus.ids, &request, failure);
@@ -33,16 +31,11 @@ int verb_slurm_prolog(const Options *options, int argc, char **argv) {
 
         r = slurm_hook_read(SLURM_PROLOG, options, &hook, &failure);
         if (r < 0)
-                return failure_report(&failure);
+                return slurm_hook_reject(&hook, &failure);
         if (r == 0)
                 return hook_succeed();
 
         r = book(&hook, options, &failure);
-        if (r < 0 && !hook.config->handover.reset) {
-                print_line(stdout, "job %u: GPUs not booked: %s (handover.reset is off)", hook.job.id,
-                                failure.message ?: "out of memory");
-                return hook_succeed();
-        }
         if (r < 0) {
                 if (hook.gpus.names && asprintf(&what, "GPUs %s refused", hook.gpus.names) < 0)
                         what = NULL;

@@ -157,7 +157,7 @@ void bus_auth_log_denial(BusApi *api, uid_t uid, const char *member, const char 
         if (api->n_denials_logged++ >= DENIALS_LOGGED_PER_MINUTE)
                 return;
 
-        journal_begin(&entry, MESSAGE_ID_ACCESS_DENIED, LOG_NOTICE, "gpuagentd");
+        journal_begin(&entry, MESSAGE_ID_ACCESS_DENIED, LOG_NOTICE, AUDIT_IDENTIFIER);
         if (uid == (uid_t) -1)
                 journal_add_format(&entry, "MESSAGE", "A caller that the bus does not know was refused %s",
                                 member);

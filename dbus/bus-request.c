@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <syslog.h>
 
 #include "agent/base/clock.h"
 #include "agent/core/verify.h"
+#include "agent/log/journal.h"
 #include "agent/log/log.h"
+#include "agent/log/message-ids.h"
+#include "dbus/bus-auth.h"
 #include "dbus/bus-call.h"
 #include "dbus/bus-error.h"
 #include "dbus/bus-objects.h"
@@ -137,14 +142,29 @@ static int verify_known(const BusConnection *connection, sd_bus_message *msg, ch
 /* What is refused at once has no request that the audit could tell of. */
 static int refuse(const Manager *manager, RequestKind kind, const BusOptions *options, int r,
                 sd_bus_error *error) {
-        if (r == -EPERM)
-                log_message(LOG_NOTICE, "A release for %s changes nothing: %s", options->tenant,
-                                manager_error(manager));
-        else if (kind == REQUEST_ACQUIRE || kind == REQUEST_RELEASE)
-                log_message(LOG_NOTICE, "A %s for %s is refused: %s",
-                                kind == REQUEST_ACQUIRE ? "booking" : "release", options->tenant,
-                                manager_error(manager));
-        return bus_error_from_manager(error, manager, r);
+        const char *tenant = options->tenant ?: "", *what, *job;
+        bool books = kind == REQUEST_ACQUIRE;
+        JournalEntry entry;
+        size_t n;
+
+        r = bus_error_from_manager(error, manager, r);
+        if (!books && kind != REQUEST_RELEASE)
+                return r;
+
+        what = books ? "booking refused" : "nothing released";
+        n = tenant_job(tenant, &job);
+        journal_begin(&entry, books ? MESSAGE_ID_BOOKING_REFUSED : MESSAGE_ID_RELEASE_REFUSED, LOG_NOTICE,
+                        options->identifier ?: AUDIT_IDENTIFIER);
+        if (n > 0)
+                journal_add_format(
+                                &entry, "MESSAGE", "job %.*s: %s: %s", (int) n, job, what, error->message);
+        else
+                journal_add_format(&entry, "MESSAGE", "%s%s%s: %s", what, tenant[0] ? " for " : "", tenant,
+                                error->message);
+        journal_add(&entry, "GPUAGENT_TENANT", tenant);
+        journal_add(&entry, "GPUAGENT_RESULT", strrchr(error->name, '.') + 1);
+        journal_send(&entry);
+        return r;
 }
 
 static int request_start(BusCall *call, RequestKind kind, char *const *ids, const BusOptions *options,
@@ -229,6 +249,7 @@ int bus_request(BusConnection *connection, sd_bus_message *msg, RequestKind kind
                 return 1; /* a question is out; the message comes round again */
 
         if (options->force && call->uid != 0) {
+                bus_auth_log_denial(connection->api, call->uid, "Release by force", action);
                 (void) bus_call_free(call);
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "Option force is for root");
         }

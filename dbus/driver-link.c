@@ -18,6 +18,8 @@
 
 #define ERROR_TEXT_SIZE 256
 
+#define SEE_ITS_JOURNAL "see journalctl -u gpuagent-driver"
+
 struct DriverLink {
         sd_event *event;
         Manager *manager;
@@ -44,17 +46,16 @@ static void finish_tenants(DriverLink *link, sd_bus_message *msg);
 
 static const struct {
         const char *member;
-        const char *what; /* "in the middle of …" */
         void (*finish)(DriverLink *link, sd_bus_message *msg);
 } operation_table[_VENDOR_OPERATION_MAX] = {
-        [VENDOR_PROBE] = { "Probe", "a probe", finish_probe },
-        [VENDOR_RESET] = { "Reset", "a reset", finish_resets },
-        [VENDOR_HOLDERS] = { "Holders", "a search for processes", finish_holders },
-        [VENDOR_LEFTOVERS] = { "Leftovers", "ending an old tenant's processes", finish_holders },
-        [VENDOR_QUIESCE] = { "Quiesce", "stopping the monitoring", finish_failure },
-        [VENDOR_RESUME] = { "Resume", "starting the monitoring again", finish_failure },
-        [VENDOR_CHECKS] = { "Checks", "the site's checks", finish_checks },
-        [VENDOR_TENANTS] = { "Tenants", "a look for tenants", finish_tenants },
+        [VENDOR_PROBE] = { "Probe", finish_probe },
+        [VENDOR_RESET] = { "Reset", finish_resets },
+        [VENDOR_HOLDERS] = { "Holders", finish_holders },
+        [VENDOR_LEFTOVERS] = { "Leftovers", finish_holders },
+        [VENDOR_QUIESCE] = { "Quiesce", finish_failure },
+        [VENDOR_RESUME] = { "Resume", finish_failure },
+        [VENDOR_CHECKS] = { "Checks", finish_checks },
+        [VENDOR_TENANTS] = { "Tenants", finish_tenants },
 };
 
 static const struct {
@@ -99,8 +100,8 @@ static void finish_without(DriverLink *link, DriverState state, const char *text
 static void finish_with_nonsense(DriverLink *link) {
         char text[ERROR_TEXT_SIZE];
 
-        (void) snprintf(text, sizeof text, "gpuagent-driver answered %s with nonsense",
-                        operation_table[link->operation].what);
+        (void) snprintf(text, sizeof text, "gpuagent-driver answered %s with nonsense; " SEE_ITS_JOURNAL,
+                        vendor_operation_describe(link->operation));
         finish_without(link, DRIVER_FAILED, text);
 }
 
@@ -226,8 +227,8 @@ static int on_disconnected(sd_bus_message *msg, void *userdata, sd_bus_error *er
         disconnect(link); /* sd-bus holds on to the connection while it calls us */
         if (!link->out)
                 return 0;
-        (void) snprintf(text, sizeof text, "gpuagent-driver is gone in the middle of %s",
-                        operation_table[link->operation].what);
+        (void) snprintf(text, sizeof text, "gpuagent-driver is gone in the middle of %s; " SEE_ITS_JOURNAL,
+                        vendor_operation_describe(link->operation));
         finish_without(link, DRIVER_FAILED, text);
         return 0;
 }
@@ -239,7 +240,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         /* What it may answer later is of no use: the connection ends, so that it cannot be taken for
          * another's answer, and so that the driver hears that nobody waits. */
         disconnect(link);
-        (void) snprintf(text, sizeof text, "gpuagent-driver has not answered for %.0f s",
+        (void) snprintf(text, sizeof text, "gpuagent-driver has not answered for %.0f s; " SEE_ITS_JOURNAL,
                         (double) link->span_usec / (double) USEC_PER_SEC);
         finish_without(link, DRIVER_UNRESPONSIVE, text);
         return 0;
@@ -350,7 +351,9 @@ static int link_start(const VendorRequest *request, void *userdata) {
         r = send_request(link, &bounded);
         if (r < 0) {
                 disconnect(link);
-                (void) snprintf(link->error, sizeof link->error, "gpuagent-driver cannot be reached: %s",
+                (void) snprintf(link->error, sizeof link->error,
+                                "gpuagent-driver cannot be reached: %s; systemctl start "
+                                "gpuagent-driver.socket",
                                 strerror(-r));
                 r = sd_event_source_set_enabled(link->later, SD_EVENT_ONESHOT);
                 if (r < 0)

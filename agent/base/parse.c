@@ -236,6 +236,13 @@ bool tenant_is_valid(const char *s) {
         return *p == '\0' && (size_t) (p - s) <= TENANT_MAX;
 }
 
+size_t tenant_job(const char *tenant, const char **ret) {
+        const char *job = startswith(tenant, "slurm/");
+
+        *ret = job ?: "";
+        return job ? strcspn(job, ".") : 0;
+}
+
 bool identifier_is_valid(const char *s) {
         size_t n = 0;
 

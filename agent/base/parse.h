@@ -53,6 +53,9 @@ int list_parse(const char *s, char ***ret);
 /* "[a-z]+/[A-Za-z0-9][A-Za-z0-9._-]*" of up to TENANT_MAX bytes. */
 bool tenant_is_valid(const char *s);
 
+/* The Slurm job of "slurm/26.0": its length, and *ret where "26" begins · 0 for a tenant of another kind. */
+size_t tenant_job(const char *tenant, const char **ret);
+
 /* A syslog identifier: 1 to 64 letters, digits, '.', '_' and '-'. */
 bool identifier_is_valid(const char *s);
 

@@ -13,6 +13,9 @@
 /* Shared GPUs: far above the shards that a site cuts a GPU into. */
 #define LEASE_TENANTS_MAX 256
 
+/* What a line for people has room for: the one tenant that there mostly is, or some of those that share. */
+#define LEASE_LINE_SIZE 160
+
 typedef struct LeaseTenant {
         char name[TENANT_MAX + 1];
         usec_t since_realtime_usec;

@@ -74,7 +74,7 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         if (handover->outcome == OUTCOME_SKIPPED) {
                 if (gpu->record == GPU_STATE_CLEAN)
                         gpu->record = GPU_STATE_DIRTY;
-                gpu_set_reason(gpu, "is in MIG mode and was left alone");
+                gpu_set_reason(gpu, "was in MIG mode at its last handover, and left alone");
         } else if (!outcome_is_failure(handover->outcome)) {
                 gpu->n_holders = 0;
                 gpu->reset_count++;

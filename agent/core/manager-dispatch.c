@@ -311,6 +311,7 @@ void manager_dispatch(Manager *manager, Now now) {
                 manager_mark_asked(manager, operation, all, now.monotonic_usec);
                 manager->out = true;
                 manager->out_operation = operation;
+                manager->out_since_usec = now.monotonic_usec;
                 manager->out_all = operation == VENDOR_PROBE && all;
                 manager->look_around &= !manager->out_all;
                 manager->look_for_tenants &= operation != VENDOR_TENANTS;

@@ -44,6 +44,13 @@ static void gate_refuse(Request *request, size_t item, Outcome outcome, const ch
         request_finish_item(request, item, outcome, detail);
 }
 
+static void gate_refuse_leased(Request *request, size_t item) {
+        char tenants[LEASE_LINE_SIZE];
+
+        lease_format(&request->items[item].gpu->lease, tenants, sizeof tenants);
+        gate_refuse(request, item, OUTCOME_LEASED, "is leased to %s", tenants);
+}
+
 /* Waits for the last handover that the GPU has before it; without one, for its own. */
 static void gate_await(Manager *manager, Request *request, size_t item, Now now) {
         RequestItem *it = request->items + item;
@@ -92,7 +99,7 @@ static int gate_judge_lease(Manager *manager, Request *request, size_t item) {
                 it->ready = true; /* again: it has it */
         else if (gpu->lease.n > 0 && !(gpu->lease.shared && request->shared)) {
                 if (it->asked_signs || manager->tray.maintenance)
-                        gate_refuse(request, item, OUTCOME_LEASED, "is leased to %s", gpu->tenant);
+                        gate_refuse_leased(request, item);
                 else
                         request->needs_tenants = true;
         } else if (gpu->lease.n == LEASE_TENANTS_MAX)

@@ -28,6 +28,7 @@ struct Manager {
 
         bool out; /* a vendor request is under way */
         VendorOperation out_operation;
+        usec_t out_since_usec;
         bool out_all;     /* it is a probe of the whole tray */
         bool look_around; /* the next probe has to be one */
         uint64_t probes;  /* how many were asked for */

@@ -74,12 +74,14 @@ size_t manager_find_leased(const Manager *manager, const char *tenant, Gpu **ret
 int manager_check_release(Manager *manager, const Request *request) {
         for (size_t i = 0; i < request->n_items; i++) {
                 const Gpu *gpu = request->items[i].gpu;
+                char tenants[LEASE_LINE_SIZE];
 
                 if (gpu->lease.n == 0 || request->force ||
                                 (request->tenant && lease_find(&gpu->lease, request->tenant)))
                         continue;
+                lease_format(&gpu->lease, tenants, sizeof tenants);
                 return manager_fail(manager, -EPERM, "GPU %u is leased to %s%s%s", gpu->sample.index,
-                                gpu->tenant, request->tenant ? ", not to " : "", request->tenant ?: "");
+                                tenants, request->tenant ? ", not to " : "", request->tenant ?: "");
         }
         return 0;
 }

@@ -163,9 +163,10 @@ static void gpu_note_tenant(Gpu *gpu, const char *tenant) {
 
 static void request_refuse_leased(Request *request, size_t item) {
         const Gpu *gpu = request->items[item].gpu;
-        char detail[GPU_TENANT_SIZE + 64];
+        char tenants[LEASE_LINE_SIZE], detail[sizeof tenants + 64];
 
-        (void) snprintf(detail, sizeof detail, "GPU %u is leased to %s", gpu->sample.index, gpu->tenant);
+        lease_format(&gpu->lease, tenants, sizeof tenants);
+        (void) snprintf(detail, sizeof detail, "GPU %u is leased to %s", gpu->sample.index, tenants);
         request_finish_item(request, item, OUTCOME_LEASED, detail);
 }
 
@@ -468,11 +469,25 @@ void manager_serve_requests(Manager *manager, const VendorReply *reply, Now now)
         }
 }
 
+static void manager_expire_item(const Manager *manager, Request *request, size_t item, usec_t now_usec) {
+        usec_t waited = now_usec - request->started_usec;
+        bool books = request->kind == REQUEST_ACQUIRE;
+        const Gpu *gpu = request->items[item].gpu;
+        char detail[GPU_REASON_SIZE + 192], busy[96] = "";
+
+        if (manager->out)
+                (void) snprintf(busy, sizeof busy, "; the driver is busy with %s for %.1f s",
+                                vendor_operation_describe(manager->out_operation),
+                                (double) (now_usec - manager->out_since_usec) / (double) USEC_PER_SEC);
+        (void) snprintf(detail, sizeof detail, "GPU %u was not %s within %.1f s%s: %s%s%s%s",
+                        gpu->sample.index, books ? "booked" : "done",
+                        (double) waited / (double) USEC_PER_SEC, books ? "" : " and goes on",
+                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "", gpu->reason, busy);
+        request_finish_item(request, item, OUTCOME_TIMED_OUT, detail);
+}
+
 void manager_expire_requests(Manager *manager, Now now) {
         for (Request *request = manager->first; request; request = request->following) {
-                usec_t waited = now.monotonic_usec - request->started_usec;
-                bool books = request->kind == REQUEST_ACQUIRE;
-
                 if (now.monotonic_usec < request->deadline_usec)
                         continue;
                 request_withdraw(request);
@@ -480,16 +495,7 @@ void manager_expire_requests(Manager *manager, Now now) {
                                 request->needs_tenants = request->riding = false;
                 if (request->n_items == 0)
                         request_fail_whole(request, OUTCOME_TIMED_OUT, "The driver did not answer in time");
-                for (size_t i = 0; i < request->n_items; i++) {
-                        const Gpu *gpu = request->items[i].gpu;
-                        char detail[GPU_REASON_SIZE + 64];
-
-                        (void) snprintf(detail, sizeof detail, "GPU %u was not %s within %.1f s%s: %s%s%s",
-                                        gpu->sample.index, books ? "booked" : "done",
-                                        (double) waited / (double) USEC_PER_SEC, books ? "" : " and goes on",
-                                        gpu_state_to_string(gpu_state(gpu)), gpu->reason[0] ? ", " : "",
-                                        gpu->reason);
-                        request_finish_item(request, i, OUTCOME_TIMED_OUT, detail);
-                }
+                for (size_t i = 0; i < request->n_items; i++)
+                        manager_expire_item(manager, request, i, now.monotonic_usec);
         }
 }

@@ -30,3 +30,17 @@ Outcome outcome_from_string(const char *s) {
                         return (Outcome) outcome;
         return _OUTCOME_INVALID;
 }
+
+const char* outcome_advice(Outcome outcome) {
+        static const char *const advice[_OUTCOME_MAX] = {
+                [OUTCOME_LEASED] = "gpuagentctl release ends a lease whose end was missed",
+                [OUTCOME_MAINTENANCE] = "gpuagentctl maintenance off ends it",
+                [OUTCOME_TIMED_OUT] = "gpuagentctl status tells how it stands",
+                [OUTCOME_NOT_CLEAN] = "gpuagentctl status tells what cures it",
+                [OUTCOME_NO_DRIVER] = "gpuagentctl status tells what cures it",
+                [OUTCOME_DRIVER_UNRESPONSIVE] = "if it does not come back by itself, reboot the tray",
+                [OUTCOME_RESET_FAILED] = "reset it again, and reboot the tray if that fails, too",
+        };
+
+        return outcome >= 0 && outcome < _OUTCOME_MAX && advice[outcome] ? advice[outcome] : "";
+}

@@ -28,6 +28,9 @@ typedef enum Outcome {
 const char* outcome_to_string(Outcome outcome);
 Outcome outcome_from_string(const char *s);
 
+/* What a person does about a failure, to stand behind its cause; "" where the cause says so itself. */
+const char* outcome_advice(Outcome outcome);
+
 static inline bool outcome_is_failure(Outcome outcome) {
         return outcome >= OUTCOME_LEASED;
 }

@@ -138,7 +138,9 @@ static void print_failures(FILE *file, const Request *request) {
                 (void) fprintf(file, "; and %zu more", failed - FAILURES_NAMED);
 }
 
+/* What is wrong, with which GPUs, and what to do about it. 0 · -ENOMEM, and what was said before stays. */
 static int request_put_message(Request *request) {
+        const char *advice = outcome_advice(request->outcome);
         size_t size = 0;
         char *text = NULL;
         FILE *file;
@@ -146,28 +148,32 @@ static int request_put_message(Request *request) {
         file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
-        if (is_one_fault(request))
+        if (request->message)
+                (void) fputs(request->message, file);
+        else if (is_one_fault(request))
                 print_one_fault(file, request);
         else
                 print_failures(file, request);
+        if (advice[0])
+                (void) fprintf(file, "; %s", advice);
         if (fclose(file) != 0) {
                 free(text);
                 return -ENOMEM;
         }
+        free(request->message);
         request->message = text;
         return 0;
 }
 
 int request_conclude(Request *request, bool observe) {
-        int r = 0;
+        int r;
 
         for (size_t i = 0; i < request->n_items; i++)
                 request->outcome = outcome_gravest(request->outcome, request->items[i].outcome);
         if (!outcome_is_failure(request->outcome))
                 return 0;
 
-        if (!request->message)
-                r = request_put_message(request);
+        r = request_put_message(request);
         if (observe && (request->kind == REQUEST_ACQUIRE || request->kind == REQUEST_RELEASE)) {
                 request->observed = true;
                 request->outcome = OUTCOME_DONE;

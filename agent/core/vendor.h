@@ -20,6 +20,9 @@ typedef enum VendorOperation {
         _VENDOR_OPERATION_MAX,
 } VendorOperation;
 
+/* "a probe", "the site's checks": for people. */
+const char* vendor_operation_describe(VendorOperation operation);
+
 typedef struct VendorRequest {
         VendorOperation operation;
         /* a strv; an empty one means all GPUs (VENDOR_PROBE only). Borrowed for the call. */

@@ -18,8 +18,8 @@
 
 #define EXIT_USAGE 2
 
-/* A handover that needs us has this time to end, as much as gpuagentd's own stop; a reset that runs then has what
- * TimeoutStopSec= of our unit says. */
+/* A handover that needs us has this time to end, as much as gpuagentd's own stop; a reset that runs then has
+ * what TimeoutStopSec= of our unit says. */
 #define SERVE_ON_USEC  (300 * USEC_PER_SEC)
 #define LAST_STOP_USEC (150 * USEC_PER_SEC)
 
@@ -104,8 +104,8 @@ static int on_served_long_enough(sd_event_source *source, uint64_t now, void *us
         return 0;
 }
 
-/* A handover under way needs us after its reset, too: an upgrade, or a restart of both services by one command,
- * stops us while gpuagentd ends it. Asked a second time we go at once. */
+/* A handover under way needs us after its reset, too: an upgrade, or a restart of both services by one
+ * command, stops us while gpuagentd ends it. Asked a second time we go at once. */
 static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         Program *program = userdata;
         int r;

@@ -120,9 +120,7 @@ static void queue_describe(const Queue *queue, char *ret, size_t size) {
                 return;
         case QUEUE_KILLED:
         case QUEUE_STUCK:
-                (void) snprintf(ret, size,
-                                "the GPU driver hangs: an earlier %s (pid %d) cannot be killed; "
-                                "if it stays, reboot the tray",
+                (void) snprintf(ret, size, "the GPU driver hangs: an earlier %s (pid %d) cannot be killed",
                                 what, pid);
                 return;
         }
@@ -192,7 +190,7 @@ static int on_kill_grace(sd_event_source *source, uint64_t now, void *userdata) 
         queue->timer = sd_event_source_disable_unref(queue->timer);
         queue->state = QUEUE_STUCK;
         queue_describe(queue, message, sizeof message);
-        log_message(LOG_CRIT, "%s", message);
+        log_message(LOG_CRIT, "%s; if it stays, reboot the tray", message);
         queue_refuse_waiting(queue, ANSWER_UNRESPONSIVE, message);
         if (queue->stopping)
                 queue->stopped(queue->stopped_userdata);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "agent/base/text.h"
+#include "agent/log/entry.h"
 #include "agent/log/log.h"
 
 void journal_add_format(JournalEntry *entry, const char *name, const char *format, ...) {
@@ -41,6 +42,11 @@ void journal_begin(JournalEntry *entry, const char *message_id, int priority, co
         journal_add(entry, "MESSAGE_ID", message_id);
         journal_add_format(entry, "PRIORITY", "%d", priority);
         journal_add(entry, "SYSLOG_IDENTIFIER", identifier);
+}
+
+void journal_send_quietly(JournalEntry *entry) {
+        (void) entry_send("gpuagentctl", entry->fields);
+        entry->fields = strv_free(entry->fields);
 }
 
 void journal_send(JournalEntry *entry) {

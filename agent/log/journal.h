@@ -17,5 +17,9 @@ void journal_begin(JournalEntry *entry, const char *message_id, int priority, co
 void journal_add(JournalEntry *entry, const char *name, const char *value);
 void journal_add_format(JournalEntry *entry, const char *name, const char *format, ...) PRINTF_FORMAT(3, 4);
 
+/* Sends it, and frees what it holds; one that cannot be sent is lost without a word: for a program whose
+ * line on stderr says the same. */
+void journal_send_quietly(JournalEntry *entry);
+
 /* Sends it, and frees what it holds. An entry that cannot be sent is reported on stderr. */
 void journal_send(JournalEntry *entry);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for
- * each is in units/gpuagent.catalog. All of these entries are written by gpuagentd, with the fields named
- * here; a field that may come several times is marked +. Once shipped an id keeps its meaning. */
+/* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for each
+ * is in units/gpuagent.catalog. All of these entries are written by gpuagentd, but for failures of a Slurm
+ * script that never reached it, with the fields named here; a field that may come several times is marked +.
+ * Once shipped an id keeps its meaning. */
 #pragma once
+
+/* The syslog identifier where the caller has not given another. */
+#define AUDIT_IDENTIFIER "gpuagentd"
 
 /* Every GPU of a request was reset and verified. GPUAGENT_TENANT (may be empty), GPUAGENT_GPU+ (UUIDs),
  * GPUAGENT_RESULT ("done" or "fabric-pending"), GPUAGENT_DURATION_USEC */
@@ -25,6 +29,10 @@
  * GPUAGENT_TENANT, GPUAGENT_GPU+ (those), GPUAGENT_RESULT (the error's short name),
  * GPUAGENT_DURATION_USEC */
 #define MESSAGE_ID_BOOKING_REFUSED "27a2a81283a041d7b223a3e03f4fede2"
+
+/* A release that changes nothing was refused: the GPUs are leased to another tenant, or there is no such
+ * GPU. GPUAGENT_TENANT (may be empty), GPUAGENT_RESULT (the error's short name) */
+#define MESSAGE_ID_RELEASE_REFUSED "52933f1320174416ae3c11b889ad801c"
 
 /* A booking or a handover would have failed, and succeeded because mode is observe. As for the failure. */
 #define MESSAGE_ID_OBSERVED "9da49cf8e6dd49e3bf1c7dfe4a5340d0"

@@ -400,3 +400,8 @@ unsigned fixture_descriptors(const Fixture *f) {
         (void) closedir(dir);
         return n;
 }
+
+unsigned fixture_descriptors_at_rest(const Fixture *f) {
+        fixture_expect(f->root, MANAGER, "Refresh", NULL, "a{sv}", 0);
+        return fixture_descriptors(f);
+}

@@ -89,6 +89,9 @@ bool fixture_has_name(const Fixture *f);
 /* Open file descriptors of the agent. */
 unsigned fixture_descriptors(const Fixture *f);
 
+/* The same, with no work under way for which it would have a connection to the driver service. */
+unsigned fixture_descriptors_at_rest(const Fixture *f);
+
 /* Waits up to ten seconds for a condition. */
 #define wait_until(condition)                                    \
         do {                                                     \

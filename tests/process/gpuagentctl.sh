@@ -52,4 +52,8 @@ start_agent
 eventually 3 "after a boot nothing is known to be clean" states_are unknown unknown unknown unknown
 exits 0 "the reset at boot" gpuagentctl boot-reset
 is "makes it so" "$(states)" "clean clean clean clean"
+exits 2 "GPUs given twice are not guessed at" gpuagentctl reset -i 0 -i 1
+like "but a list is asked for" "$output" "-i 0,1$"
+exits 2 "nor are two tenants" gpuagentctl release --job 27 --tenant pod/x
+
 finish

@@ -28,7 +28,7 @@ exits 0 "a member of the group books" ctl operator acquire --tenant pod/x -i 0,1
 is "in one line" "$output" "GPUs 0,1 booked for pod/x"
 exits 0 "again, by the beginning of a UUID" gpuagentctl acquire --tenant pod/x -i "$(gpu 0 UUID | cut -c1-12)"
 exits 3 "a GPU that is not there is not booked" gpuagentctl acquire --tenant pod/x -i 0,9
-like "which is in the log, too" "$(tail -n 1 /run/tray/gpuagentd.log)" "A booking for pod/x is refused: There is no GPU 9 on this tray"
+like "which is in the log, too" "$(tail -n 1 /run/tray/gpuagentd.log)" "booking refused for pod/x: There is no GPU 9 on this tray"
 exits 1 "a GPU that is had is refused" gpuagentctl acquire --job 80 -i 1,2
 like "by name" "$output" "GPU 1 is leased to pod/x"
 exits 1 "and not reset" gpuagentctl reset

@@ -49,6 +49,8 @@ is "in one line" "$(wc -l <<<"$output")" 1
 like "also in the audit" "$(audit slurm-prolog)" "^job 31: GPUs 0 refused: .*slurm/30.0"
 is "nothing is booked for it" "$(tenants)" "slurm/30.0 - - -"
 exits 0 "its epilog succeeds" epilog 31 0,2
+is "and says so under its name" "$(audit slurm-epilog)" \
+        "job 31: nothing released: GPU 0 is leased to slurm/30.0, not to slurm/31.0"
 is "and changes nothing" "$(tenants) $(true_resets 0)" "slurm/30.0 - - - $((a + 1))"
 exits 1 "the job that was queued again is another tenant" prolog 30 0 SLURM_JOB_RESTART_COUNT=1
 exits 0 "the job ends" epilog 30 0
@@ -105,6 +107,7 @@ exits 0 "and end" epilog 40 0
 # MIG, sharing, the handover switched off.
 exits 1 "MIG devices are refused" prolog 41 0 CUDA_VISIBLE_DEVICES=MIG-5f2b1a2e-0000-5000-8000-000000000000
 like "and the reason is given" "$output" MIG
+is "also in the journal, though the agent was never asked" "$(audit slurm-prolog)" "$output"
 exits 1 "and so is what is no list of GPUs" prolog 41 0,0
 is "in good words" "$output" "job 41: GPUs refused: SLURM_JOB_GPUS is '0,0', which is no list of GPUs"
 configure 'handover: {mig: skip, shared: count}'
@@ -127,11 +130,16 @@ is "which is no reset" "$(true_resets 0) $(gpu 0 Tenant)" "$before slurm/43.0"
 exits 0 "the other one ends" epilog 43 0
 is "which is one" "$(true_resets 0) $(gpu 0 Tenant)" "$((before + 1)) "
 configure 'handover: {reset: false}'
+# A file that was changed and not reloaded is not in force.
+echo 'mode: enforce' >/etc/gpuagent/gpuagentd.yaml.d/60-more.yaml
 hold 0
 exits 0 "with the handover off a prolog succeeds" prolog 44 0
 is "and books" "$(gpu 0 Tenant)" slurm/44.0
 release
 exits 0 "and so does the epilog" epilog 44 0
+is "which says what it did" "$output" "job 44: GPUs 0 released and not reset: handover.reset is off"
+exits 0 "one that fails says so" epilog 44 0,x
+like "and is let pass" "$output" "^job 44: GPU reset of its GPUs failed: .*handover.reset is off: nothing follows"
 is "without a reset" "$(true_resets 0)" $((before + 1))
 configure '{}'
 
@@ -139,7 +147,7 @@ configure '{}'
 echo "PrologTimeout=6" >/run/tray/slurm.conf
 gpuagent-emulate hang on
 within 5 "a driver that hangs is not waited for" prolog 48 0 SLURM_CONF=/run/tray/slurm.conf CUDA_VISIBLE_DEVICES="$(gpu 0 UUID)"
-like "longer than Slurm would" "$output" "^job 48: GPUs 0 refused: "
+like "longer than Slurm would" "$output" "^job 48: GPUs 0 refused: .*the driver is busy with a probe for .*gpuagentctl status"
 is "nothing is booked" "$(tenants)" "- - - -"
 gpuagent-emulate hang off
 eventually 10 "it comes back" gpuagentctl --quiet --timeout 2 reset -i 0
@@ -153,4 +161,5 @@ stop_service gpuagentd
 exits 0 "without an agent a job without GPUs is done" prolog 46 ''
 within 2 "one with GPUs fails within two seconds" prolog 46 0
 exits 5 "and with a code" prolog 46 0
+is "and a line in the journal" "$(audit slurm-prolog)" "$output"
 finish

@@ -54,6 +54,24 @@ void fixture_run_until_told(Fixture *fixture, const Told *told) {
         assert_int_equal(told->times, 1);
 }
 
+/* The message without the advice at its end, which each failure has for its outcome. */
+static void told_take_message(Told *told, const Request *request) {
+        Outcome outcome = request->outcome;
+        const char *advice;
+
+        for (size_t i = 0; i < request->n_items; i++)
+                outcome = outcome_gravest(outcome, request->items[i].outcome);
+        advice = outcome_advice(outcome);
+        (void) snprintf(told->message, sizeof told->message, "%s", request->message ?: "");
+        if (told->message[0] && advice[0]) {
+                size_t n = strlen(told->message), cut = strlen(advice) + strlen("; ");
+
+                assert_true(n > cut);
+                assert_string_equal(told->message + n - strlen(advice), advice);
+                told->message[n - cut] = '\0';
+        }
+}
+
 static void on_told(const Request *request, void *userdata) {
         Told *told = userdata;
 
@@ -61,7 +79,7 @@ static void on_told(const Request *request, void *userdata) {
         told->outcome = request->outcome;
         told->skipped = request->skipped;
         told->observed = request->observed;
-        (void) snprintf(told->message, sizeof told->message, "%s", request->message ?: "");
+        told_take_message(told, request);
 }
 
 int fixture_request_full(Fixture *fixture, RequestKind kind, const char *ids, const RequestOptions *options,

@@ -288,7 +288,8 @@ static void test_what_is_known_is_told_without_asking_the_driver(void **state) {
         assert_int_equal(manager_verify_known(f->manager, unknown, &message), -ENOENT);
         assert_null(message);
         assert_int_equal(manager_verify_known(f->manager, first, &message), 1);
-        assert_string_equal(message, "GPU 0 is unknown: not reset in this boot");
+        assert_string_equal(message,
+                        "GPU 0 is unknown: not reset in this boot; gpuagentctl status tells what cures it");
         assert_int_equal(f->fake.started[VENDOR_PROBE], started);
 
         assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);

@@ -320,7 +320,9 @@ static void test_a_caller_is_told_at_its_deadline_and_the_work_goes_on(void **st
         fixture_tick(f);
         assert_int_equal(told.times, 1);
         assert_int_equal(told.outcome, OUTCOME_TIMED_OUT);
-        assert_string_equal(told.message, "GPU 0 was not done within 2.0 s and goes on: resetting");
+        assert_string_equal(told.message,
+                        "GPU 0 was not done within 2.0 s and goes on: resetting; "
+                        "the driver is busy with a reset for 2.0 s");
         assert_int_equal(fixture_state(f, 0), GPU_STATE_RESETTING);
         assert_int_equal(manager_next_elapse(f->manager), USEC_INFINITY);
 
