@@ -31,6 +31,7 @@ static const Verb verbs[] = {
         { "fabric", "domain|trays|links", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_fabric,
                         VERB_OWN },
         { "redfish", "TRAY PATH", 2, OPTION_JSON, verb_redfish },
+        { "topology", "", 0, OPTION_HOST | OPTION_OUTPUT | OPTION_RECONFIGURE, verb_topology, VERB_OWN },
         { "monitor", "", 0, OPTION_HOST | OPTION_JSON, verb_monitor, VERB_EVENTS },
         { "metrics", "", 0, OPTION_HOST, verb_metrics, VERB_METRICS },
         { "reload", "", 0, OPTION_HOST, verb_reload },
@@ -57,6 +58,7 @@ typedef enum LongOption {
         LONG_SHARED,
         LONG_FORCE,
         LONG_CHECKS,
+        LONG_RECONFIGURE,
         LONG_CONFIG,
         LONG_VERSION,
 } LongOption;
@@ -76,6 +78,8 @@ static const struct option long_options[] = {
         { "shared", no_argument, NULL, LONG_SHARED },
         { "force", no_argument, NULL, LONG_FORCE },
         { "checks", no_argument, NULL, LONG_CHECKS },
+        { "output", required_argument, NULL, 'o' },
+        { "reconfigure", no_argument, NULL, LONG_RECONFIGURE },
         { "quiet", no_argument, NULL, 'q' },
         { "config", required_argument, NULL, LONG_CONFIG },
         { "version", no_argument, NULL, LONG_VERSION },
@@ -98,6 +102,7 @@ static void print_help(void) {
                     "  fabric domain|trays|links\n"
                     "                         the NVLink fabric over all trays\n"
                     "  redfish TRAY PATH      what a tray's BMC answers\n"
+                    "  topology               Slurm's topology, from the cliques of all trays\n"
                     "  monitor, metrics       changes as they come; metrics for Prometheus\n"
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
                     "  forget GPU             that is in the tray no longer\n"
@@ -112,6 +117,8 @@ static void print_help(void) {
                     "      --shared           acquire: others may book the GPUs, too\n"
                     "      --force            release: whoever the tenant is\n"
                     "      --checks           verify: run the site's checks\n"
+                    "  -o, --output FILE      topology: write this file, where it has changed\n"
+                    "      --reconfigure      and have slurmctld read it\n"
                     "      --timeout SEC      give up after this long\n"
                     "      --no-wait          return once the work is asked for\n"
                     "      --wait             partition: until the GPUs are in their new cliques\n"
@@ -234,6 +241,14 @@ static int set_option(Options *options, int option, const char *argument) {
                 options->checks = true;
                 options->given |= OPTION_CHECKS;
                 return CLI_DONE;
+        case 'o':
+                options->output_path = argument;
+                options->given |= OPTION_OUTPUT;
+                return CLI_DONE;
+        case LONG_RECONFIGURE:
+                options->reconfigure = true;
+                options->given |= OPTION_RECONFIGURE;
+                return CLI_DONE;
         case 'q': options->quiet = true; return CLI_DONE;
         case LONG_CONFIG: options->config_path = argument; return CLI_DONE;
         }
@@ -243,7 +258,8 @@ static int set_option(Options *options, int option, const char *argument) {
 /* The name of the option behind a flag that a verb does not take. */
 static const char* option_name(uint32_t flag) {
         static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
-                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H", "--wait" };
+                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H", "--wait", "-o",
+                "--reconfigure" };
 
         return names[__builtin_ctz(flag)];
 }
@@ -309,7 +325,7 @@ int main(int argc, char **argv) {
         Options options = { .legend = true, .wait = true };
         int option;
 
-        while ((option = getopt_long(argc, argv, "H:i:t:qh", long_options, NULL)) >= 0) {
+        while ((option = getopt_long(argc, argv, "H:i:o:t:qh", long_options, NULL)) >= 0) {
                 int r;
 
                 if (option == 'h') {

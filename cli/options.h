@@ -30,6 +30,8 @@ typedef enum OptionFlag {
         OPTION_CHECKS = 1 << 9,
         OPTION_HOST = 1 << 10,
         OPTION_WAIT = 1 << 11,
+        OPTION_OUTPUT = 1 << 12,
+        OPTION_RECONFIGURE = 1 << 13,
 } OptionFlag;
 
 typedef struct Options {
@@ -43,6 +45,8 @@ typedef struct Options {
         bool shared;
         bool force;
         bool checks;
+        bool reconfigure;            /* have slurmctld read what was written */
+        const char *output_path;     /* NULL: stdout */
         bool batch;                  /* nobody can be asked anything */
         const char *hosts;           /* -H as it was written; NULL: this tray */
         const char *host;            /* the one tray that a verb is run for; NULL: this one */
@@ -76,6 +80,7 @@ int verb_list(const Options *options, int argc, char **argv);
 int verb_status(const Options *options, int argc, char **argv);
 int verb_reset(const Options *options, int argc, char **argv);
 int verb_verify(const Options *options, int argc, char **argv);
+int verb_topology(const Options *options, int argc, char **argv);
 int verb_ps(const Options *options, int argc, char **argv);
 int verb_clique(const Options *options, int argc, char **argv);
 int verb_partition(const Options *options, int argc, char **argv);

@@ -42,14 +42,16 @@ copy_files() {
         fi
 }
 
-# Who is root on login or the controller looks after the trays, and is root there, too. joe has a key of his own.
-write_ssh() {
+# Who is root on login or the controller looks after the trays and their fabric, and is root there, too. joe has a key of
+# his own.
+make_operator() {
         local host=$1 root=$2 IFS=,
 
         printf '%s %s\n' "${lab_hosts[*]}" "$(cut -d ' ' -f 2- "$lab_state/ssh/known_hosts")" \
                 >"$root/etc/ssh/ssh_known_hosts"
         if ! is_worker "$host"; then
                 install -D --mode=600 "$lab_state/ssh/key" "$root/root/.ssh/id_ed25519"
+                install -D "$lab_repo/agent/emulation/fabric-assign" "$root/usr/local/sbin/fabric-assign"
         fi
 }
 
@@ -57,7 +59,7 @@ setup_host() {
         local host=$1 root=$2 services
 
         copy_files "$host" "$root"
-        write_ssh "$host" "$root"
+        make_operator "$host" "$root"
         write_identity "$host" "$root"
         mapfile -t services < <(host_services "$host")
         if ((${#services[@]} > 0)); then

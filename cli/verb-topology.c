@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl topology: Slurm's topology from the trays' cliques. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "agent/base/io.h"
+#include "agent/base/text.h"
+#include "cli/program.h"
+#include "cli/slurm-features.h"
+#include "cli/topology.h"
+#include "cli/trays.h"
+
+#define SCONTROL      "/usr/bin/scontrol"
+#define FILE_SIZE_MAX (16 << 20)
+
+/* slurmctld answers when it has read everything anew. */
+#define RECONFIGURE_TIMEOUT_USEC (60 * USEC_PER_SEC)
+
+/* Stands at the end of a file until slurmctld has read it: what was interrupted, or failed, is done the
+ * next time. */
+#define UNREAD "# slurmctld has not read this yet\n"
+
+/* The node's name of a tray, in Slurm's spelling: without a domain. */
+static void node_name(const HostTray *tray, char *ret, size_t size) {
+        const char *name = host_tray_is_there(tray) ? tray->tray.node_name : tray->name;
+
+        (void) snprintf(ret, size, "%.*s", (int) strcspn(name, "."), name);
+}
+
+static int read_trays(const Options *options, char **hosts, Topology *ret, Failure *failure) {
+        CLEANUP(host_trays_done) HostTrays trays = {};
+        int r;
+
+        r = host_trays_read(options, hosts, &trays);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask the trays");
+        for (size_t i = 0; i < trays.n_trays; i++) {
+                const HostTray *tray = &trays.trays[i];
+                char name[256];
+
+                if (!host_tray_is_there(tray))
+                        host_tray_report(tray);
+                else if (!streq(tray->tray.driver_state, "ok"))
+                        print_complaint("%s: the driver is %s", tray->name, tray->tray.driver_state);
+                node_name(tray, name, sizeof name);
+                r = topology_add(ret, name, host_tray_is_there(tray) ? &tray->tray : NULL);
+                if (r == -EEXIST)
+                        return failure_set(failure, CLI_FAILED, "%s is %s, which another tray is, too",
+                                        tray->host, name);
+                if (r < 0)
+                        return failure_errno(failure, r, "cannot note the trays");
+        }
+        return 0;
+}
+
+/* The file as it is. 0, *ret_text (NULL: there is none; to be freed) and *ret · negative, and *failure
+ * says why. */
+static int read_old(const char *path, char **ret_text, Topology *ret, Failure *failure) {
+        CLEANUP(free_ptr) char *text = NULL;
+        int r;
+
+        r = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, NULL);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return failure_errno(failure, r, "cannot read %s", path);
+        r = topology_parse(text, ret);
+        if (r == -EMEDIUMTYPE)
+                return failure_set(failure, CLI_FAILED,
+                                "%s was made by somebody else, and stays as it is; move it away first",
+                                path);
+        if (r == -ENOMEM)
+                return failure_errno(failure, r, "cannot read %s", path);
+        if (r < 0)
+                print_complaint("%s was changed by hand, so that what it says of silent trays is lost",
+                                path);
+
+        *ret_text = take_ptr(&text);
+        return 0;
+}
+
+static void warn(const Topology *topology) {
+        for (size_t i = 0; i < topology->n_nodes; i++) {
+                const TopologyNode *node = &topology->nodes[i];
+
+                if (node->state == TOPOLOGY_LEFT_OUT)
+                        print_complaint("%s is left out: %s", node->name, node->why);
+        }
+}
+
+static int reconfigure(Failure *failure) {
+        char *const argv[] = { (char *) SCONTROL, (char *) "reconfigure", NULL };
+        CLEANUP(free_ptr) char *output = NULL;
+        int r;
+
+        r = program_run(argv, usec_add(now_monotonic_usec(), RECONFIGURE_TIMEOUT_USEC), &output);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot run " SCONTROL " reconfigure");
+        if (r > 0)
+                return failure_set(failure, CLI_FAILED, SCONTROL " reconfigure: %.*s",
+                                (int) strcspn(output, "\n"), output);
+        return 0;
+}
+
+/* What Slurm reads in both is the same, and it has read it. */
+static bool is_read(const char *old, const char *text) {
+        CLEANUP(free_ptr) char *was = NULL, *is = NULL;
+
+        return old && !strstr(old, UNREAD) && topology_strip(old, &was) >= 0 &&
+                        topology_strip(text, &is) >= 0 && streq(was, is);
+}
+
+static int write_file(const char *path, const char *text, const char *more, Failure *failure) {
+        CLEANUP(free_ptr) char *all = NULL;
+        int r;
+
+        if (asprintf(&all, "%s%s", text, more) < 0) {
+                all = NULL;
+                return failure_errno(failure, -ENOMEM, "cannot write %s", path);
+        }
+        r = file_write_atomic(path, all, strlen(all), 0644);
+        return r < 0 ? failure_errno(failure, r, "cannot write %s", path) : 0;
+}
+
+/* Writes what has changed, and has slurmctld read it. */
+static int update(const Options *options, const ClientConfig *config, const Topology *topology,
+                const char *path, const char *old, Failure *failure) {
+        CLEANUP(free_ptr) char *text = NULL;
+        bool features = config->topology.format == TOPOLOGY_FEATURES;
+        int r;
+
+        r = topology_format(topology, config, &text);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot make the topology");
+        if (!path) {
+                (void) fputs(text, stdout);
+                return 0;
+        }
+
+        if (!options->reconfigure || features || is_read(old, text)) {
+                r = old && streq(old, text) ? 0 : write_file(path, text, "", failure);
+                if (r >= 0 && options->reconfigure && features)
+                        r = features_apply(topology,
+                                        usec_add(now_monotonic_usec(), RECONFIGURE_TIMEOUT_USEC), failure);
+                return r;
+        }
+        r = write_file(path, text, UNREAD, failure);
+        if (r >= 0)
+                r = reconfigure(failure);
+        return r < 0 ? r : write_file(path, text, "", failure);
+}
+
+static int run(const Options *options, const ClientConfig *config, char **hosts, Failure *failure) {
+        CLEANUP(topology_done) Topology topology = {}, old = {};
+        CLEANUP(free_ptr) char *text = NULL, *why = NULL, *target = NULL;
+        const char *path = options->output_path;
+        int r = 0;
+
+        if (path) {
+                target = realpath(path, NULL); /* a link stays one */
+                path = target ?: path;
+                r = read_old(path, &text, &old, failure);
+        }
+        if (r >= 0)
+                r = read_trays(options, hosts, &topology, failure);
+        if (r < 0)
+                return r;
+
+        topology_resolve(&topology, &old, now_realtime_usec());
+        if (!options->quiet)
+                warn(&topology);
+        r = topology_check(&topology, config, &why);
+        if (r < 0)
+                return failure_set(failure, CLI_FAILED, "%s%s", why ?: "out of memory",
+                                path ? "; the file stays as it is" : "");
+        return update(options, config, &topology, path, text, failure);
+}
+
+int verb_topology(const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
+        CLEANUP(strv_free_ptr) char **hosts = NULL;
+        CLEANUP(free_ptr) char *message = NULL;
+        int r;
+
+        if (options->reconfigure && !options->output_path)
+                return fail_with(CLI_USAGE, "--reconfigure needs a file, with -o");
+        r = client_config_load(options->config_path, &config, &message);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "%s", message ?: strerror(-r));
+        /* One tray is no topology. */
+        if (!options->hosts && !config->trays)
+                return fail_with(CLI_USAGE,
+                                "say which trays there are, in client.trays of gpuagentctl.yaml or with -H");
+        r = host_trays_named(options, config, &hosts, &failure);
+        if (r >= 0)
+                r = run(options, config, hosts, &failure);
+        return r < 0 ? failure_report(&failure) : CLI_DONE;
+}
