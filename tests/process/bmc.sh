@@ -8,6 +8,7 @@ config='driver: {fabric-timeout: 1s}'
 command -v gpuagent-bmc >/dev/null || [ -n "${IN_TRAY-}" ] || PATH=$GPUAGENT_BUILD/agent/emulation:$PATH
 command -v gpuagent-bmc >/dev/null || { skip "" "without libmicrohttpd no BMC is built" && finish; }
 in_tray
+in_own_network
 
 url=http://127.0.0.1:8470
 processors=/redfish/v1/Systems/HGX_Baseboard_0/Processors

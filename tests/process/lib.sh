@@ -22,6 +22,13 @@ in_tray() {
         exit $code
 }
 
+# Runs the test itself again, with a loopback of its own: tests run at the same time, and would take each other's ports.
+in_own_network() {
+        [ -z "${IN_OWN_NETWORK-}" ] || return 0
+        # shellcheck disable=SC2016 # the inner shell's
+        IN_OWN_NETWORK=yes exec unshare --net sh -c 'ip link set lo up && exec "$0"' "$(realpath "$0")"
+}
+
 # --- TAP
 
 pass() {

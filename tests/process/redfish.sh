@@ -5,6 +5,7 @@
 # not what they seem.
 . "$(dirname "$0")/lib.sh"
 in_tray
+in_own_network
 command -v gpuagent-redfish gpuagent-bmc >/dev/null || { skip "" "not built without libcurl and libmicrohttpd" && finish; }
 
 gpu=/redfish/v1/Systems/HGX_Baseboard_0/Processors/GPU_0
