@@ -31,6 +31,7 @@ static const Verb verbs[] = {
         { "fabric", "domain|trays|links", 1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND, verb_fabric,
                         VERB_OWN },
         { "redfish", "TRAY PATH", 2, OPTION_JSON, verb_redfish },
+        { "gres", "", 0, OPTION_HOST, verb_gres, VERB_OWN },
         { "topology", "", 0, OPTION_HOST | OPTION_OUTPUT | OPTION_RECONFIGURE, verb_topology, VERB_OWN },
         { "monitor", "", 0, OPTION_HOST | OPTION_JSON, verb_monitor, VERB_EVENTS },
         { "metrics", "", 0, OPTION_HOST, verb_metrics, VERB_METRICS },
@@ -102,7 +103,7 @@ static void print_help(void) {
                     "  fabric domain|trays|links\n"
                     "                         the NVLink fabric over all trays\n"
                     "  redfish TRAY PATH      what a tray's BMC answers\n"
-                    "  topology               Slurm's topology, from the cliques of all trays\n"
+                    "  topology, gres         Slurm's topology of all trays; lines for gres.conf\n"
                     "  monitor, metrics       changes as they come; metrics for Prometheus\n"
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
                     "  forget GPU             that is in the tray no longer\n"

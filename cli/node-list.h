@@ -2,7 +2,7 @@
 /* Names of nodes as Slurm writes them: "sched-worker[1-2,5],login". */
 #pragma once
 
-#define NODE_LIST_MAX 65536
+#define NODE_LIST_MAX 4096
 
 /* The names, which are sorted as people count, as one list. 0 and *ret (to be freed) · -ENOMEM. */
 int node_list_format(char *const *names, char **ret);

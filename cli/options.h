@@ -80,6 +80,7 @@ int verb_list(const Options *options, int argc, char **argv);
 int verb_status(const Options *options, int argc, char **argv);
 int verb_reset(const Options *options, int argc, char **argv);
 int verb_verify(const Options *options, int argc, char **argv);
+int verb_gres(const Options *options, int argc, char **argv);
 int verb_topology(const Options *options, int argc, char **argv);
 int verb_ps(const Options *options, int argc, char **argv);
 int verb_clique(const Options *options, int argc, char **argv);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl gres: Slurm's gres.conf for the trays. Those that are alike share their lines. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/text.h"
+#include "cli/gres.h"
+#include "cli/node-list.h"
+#include "cli/trays.h"
+
+/* The lines of each tray, NULL for those that are printed or have none. */
+static char** lines_free(char **lines, size_t n) {
+        for (size_t i = 0; lines && i < n; i++)
+                free(lines[i]);
+        free(lines);
+        return NULL;
+}
+
+/* "NodeName=… " before each line. */
+static void print_group(const char *nodes, const char *lines) {
+        while (*lines != '\0') {
+                size_t n = strcspn(lines, "\n") + 1;
+
+                (void) printf("NodeName=%s %.*s", nodes, (int) n, lines);
+                lines += n;
+        }
+}
+
+/* The trays whose lines are those of the first that has some left. 0 · -ENOMEM. */
+static int print_next(const HostTrays *trays, char **lines, size_t first) {
+        CLEANUP(strv_free_ptr) char **names = NULL;
+        CLEANUP(free_ptr) char *nodes = NULL, *text = take_ptr(&lines[first]);
+        int r;
+
+        r = strv_append(&names, trays->trays[first].tray.node_name);
+        for (size_t i = first + 1; r >= 0 && i < trays->n_trays; i++)
+                if (lines[i] && streq(lines[i], text)) {
+                        r = strv_append(&names, trays->trays[i].tray.node_name);
+                        free(take_ptr(&lines[i]));
+                }
+        if (r >= 0)
+                r = node_list_format(names, &nodes);
+        if (r >= 0)
+                print_group(nodes, text);
+        return r;
+}
+
+/* 0: lines of all trays are printed · 1: of some; the others have been named · negative errno. */
+static int print_trays(HostTrays *trays) {
+        char **lines = calloc(trays->n_trays + 1, sizeof *lines);
+        bool failed = false;
+        int r = lines ? 0 : -ENOMEM;
+
+        for (size_t i = 0; lines && i < trays->n_trays; i++) {
+                HostTray *tray = &trays->trays[i];
+
+                if (host_tray_is_there(tray))
+                        (void) gres_format(&tray->tray, &lines[i], &tray->failure);
+                if (!lines[i]) {
+                        host_tray_report(tray);
+                        failed = true;
+                }
+        }
+        for (size_t i = 0; r >= 0 && i < trays->n_trays; i++)
+                if (lines[i])
+                        r = print_next(trays, lines, i);
+        lines = lines_free(lines, trays->n_trays);
+        return r < 0 ? r : failed;
+}
+
+int verb_gres(const Options *options, int argc, char **argv) {
+        CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
+        CLEANUP(strv_free_ptr) char **hosts = NULL;
+        CLEANUP(host_trays_done) HostTrays trays = {};
+        CLEANUP(free_ptr) char *message = NULL;
+        int r;
+
+        r = client_config_load(options->config_path, &config, &message);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "%s", message ?: strerror(-r));
+        r = host_trays_named(options, config, &hosts, &failure);
+        if (r < 0)
+                return failure_report(&failure);
+
+        r = host_trays_read(options, hosts, &trays);
+        if (r >= 0)
+                r = print_trays(&trays);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "cannot ask the trays: %s", strerror(-r));
+        return r > 0 ? CLI_FAILED : CLI_DONE;
+}
