@@ -8,6 +8,7 @@ image_packages=(
         systemd-sysv dbus libpam-systemd openssh-server iproute2 procps
         slurmctld slurmdbd slurmd slurm-client slurm-wlm-nvml-plugin munge mariadb-server
         libyaml-0-2 libcap2 libsmartcols1 libjson-c5 libmicrohttpd12t64 libcurl4t64
+        polkitd dbus-broker prometheus prometheus-node-exporter
         python3-minimal bash-completion systemd-journal-remote jq
 )
 
