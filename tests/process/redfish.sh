@@ -20,6 +20,7 @@ cat >/etc/gpuagent/gpuagentctl.yaml <<EOF
 client:
   bmc:
     plain: {url: "http://127.0.0.1:8470/"}
+    tray: {url: "http://127.0.0.1:8470"}
     locked: {url: "http://127.0.0.1:8471", user: reader, password-file: $folder/password}
     wrong: {url: "http://127.0.0.1:8471", user: reader, password-file: $folder/wrong}
     nobody: {url: "http://127.0.0.1:8471"}
@@ -73,6 +74,25 @@ done
 exits 2 "no tray is a/b" gpuagent-redfish a/b $gpu
 exits 2 "a path is needed" gpuagent-redfish plain
 exits 1 "what cannot be written is not done" eval "gpuagent-redfish plain $gpu >/dev/full"
+
+# The check that is shipped, as the driver service runs it: beside it stands gpuagentctl with its helper in reach.
+mkdir $folder/bin
+printf '#!/bin/sh\nshift\nexec %s "$@"\n' "$(command -v gpuagent-redfish)" >$folder/bin/gpuagentctl
+chmod 755 $folder/bin/gpuagentctl
+cluster=7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91
+# check CLIQUE [UUID [CLUSTER]]
+check() {
+        env PATH="$folder/bin:$PATH" GPUAGENT_GPU_INDEX=0 GPUAGENT_GPU_UUID="${2-$(gpu 0 UUID)}" GPUAGENT_GPU_CLIQUE_ID="$1" \
+                GPUAGENT_GPU_CLUSTER_UUID="${3-$cluster}" "$here/../../hooks/checks.d/60-redfish"
+}
+exits 0 "BMC and driver agree" check 1
+is "in silence" "$output" ""
+exits 1 "or they do not" check 7
+is "and it says so" "$output" "the driver has the GPU in clique $cluster.7, and the BMC in $cluster.1"
+exits 1 "a GPU without a clique is told from one with" check "" "$(gpu 0 UUID)" ""
+is "and it says so" "$output" "the driver has the GPU in clique none, and the BMC in $cluster.1"
+exits 1 "another GPU's clique is none of its own" check 1 GPU-00000000-0000-0000-0000-000000000000
+like "and it says so" "$output" '^the BMC.s /redfish/.*GPU_0 is another GPU: '
 
 # A BMC of our own, whose answer is $1 (of Python), until the next one. $2: it never ends.
 answers_with() {
