@@ -51,8 +51,10 @@ static int add_hook(json_object *hooks, OciStage stage) {
         int r;
 
         r = hook_new(stage, &hook);
-        if (r >= 0 && (!list || json_object_array_add(list, hook) < 0))
+        if (r >= 0 && (!list || json_object_array_add(list, hook) < 0)) {
+                (void) json_object_put(hook);
                 r = -ENOMEM;
+        }
         if (json_object_object_get_ex(hooks, oci_stage_to_string(stage), &others) &&
                         json_object_is_type(others, json_type_array))
                 for (size_t i = 0; r >= 0 && i < json_object_array_length(others); i++) {

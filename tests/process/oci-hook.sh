@@ -37,7 +37,8 @@ exits 0 "a container's GPUs are booked" hook prestart c1
 is "for it" "$(tenants)" "container/c1 container/c1 - -"
 exits 0 "again by a hook that comes twice" hook prestart c1
 exits 1 "another container is refused" hook prestart c2
-is "in one line" "$output" "gpuagent: GPUs 0,1 refused: GPU 0 is leased to container/c1; GPU 1 is leased to container/c1"
+like "with who has them" "$output" "^gpuagent: GPUs 0,1 refused: GPU 0 is leased to container/c1; GPU 1 is leased to container/c1"
+is "in one line" "$(wc -l <<<"$output")" 1
 exits 0 "its poststop comes all the same" hook poststop c2
 is "and changes nothing" "$(tenants) $(counts)" "container/c1 container/c1 - - $a $b $c $d"
 bundle '{"linux":{"devices":[]}}'
@@ -65,7 +66,7 @@ exits 0 "the next container has the GPU" hook prestart i2 "$sandbox"
 is "without a reset" "$(gpu 2 Tenant) $(true_resets 2)" "pod/$pod $c"
 within 6 "another pod waits" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
 exits 1 "and is refused" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
-like "with who has it" "$output" "^gpuagent: GPUs 2 refused: GPU 2 is leased to pod/$pod$"
+like "with who has it" "$output" "^gpuagent: GPUs 2 refused: GPU 2 is leased to pod/$pod"
 gpuagentctl --quiet release --tenant "pod/$pod"
 
 # Words for GPUs.
