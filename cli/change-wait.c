@@ -51,26 +51,31 @@ static void give_up(Wait *wait, size_t tray, CliExit exit_code, const char *why)
                 wait->exit_code = exit_code;
 }
 
+/* Who has the GPU of this member, "leased to slurm/26.0"; NULL: nobody, but perhaps its own reset. */
+static const char* waits_for(const Wait *wait, size_t i) {
+        const GpuView *gpu = domain_gpu(wait->domain, &wait->domain->members[i]);
+
+        if (!gpu || wait->done[i] || !is_taken(gpu) || streq(gpu->state, "resetting"))
+                return NULL;
+        return gpu->state_reason[0] ? gpu->state_reason : gpu->state;
+}
+
 /* Says once for all members of a tray that wait for the same what it is. */
 static void say_waiting(Wait *wait, size_t first, size_t n) {
         const Domain *domain = wait->domain;
 
         for (size_t i = first; i < first + n; i++) {
-                const GpuView *gpu = domain_gpu(domain, &domain->members[i]);
-                const char *why = gpu && gpu->state_reason[0] ? gpu->state_reason : gpu ? gpu->state : "";
                 CLEANUP(free_ptr) Member *same = calloc(n, sizeof *same);
                 CLEANUP(free_ptr) char *list = NULL;
+                const char *why = waits_for(wait, i);
                 size_t n_same = 0;
 
-                if (!same || !gpu || wait->done[i] || !is_taken(gpu) ||
-                                (wait->last_said[i] && streq(wait->last_said[i], why)))
+                if (!same || !why || (wait->last_said[i] && streq(wait->last_said[i], why)))
                         continue;
                 for (size_t j = i; j < first + n; j++) {
-                        const GpuView *other = domain_gpu(domain, &domain->members[j]);
+                        const char *other = waits_for(wait, j);
 
-                        if (!other || wait->done[j] || !is_taken(other) ||
-                                        !streq(other->state, gpu->state) ||
-                                        !streq(other->state_reason, gpu->state_reason))
+                        if (!other || !streq(other, why))
                                 continue;
                         same[n_same++] = domain->members[j];
                         free(wait->last_said[j]);

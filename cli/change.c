@@ -206,6 +206,8 @@ int domain_change(Domain *domain, const Partition *to, Failure *failure) {
         r = change_fabric(domain, to, failure);
         if (r >= 0)
                 r = change_trays(domain, to, failure);
+        if (r < 0)
+                domain_refresh(domain); /* a tray may have seen what is undone, and see it so until it looks again */
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
         return r;
 }
