@@ -91,7 +91,7 @@ static bool is_authorized(const Bmc *bmc, struct MHD_Connection *connection) {
 static int answer_make(const Bmc *bmc, struct MHD_Connection *connection, const char *path,
                 const char *method, unsigned *ret_status, json_object **ret) {
         CLEANUP(tray_done) Tray tray = TRAY_INIT;
-        int r = -ENOENT;
+        int r;
 
         *ret_status = MHD_HTTP_OK;
         if (!bmc_path_is_public(path) && !is_authorized(bmc, connection)) {

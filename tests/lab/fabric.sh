@@ -138,6 +138,8 @@ pending_in_metrics() {
 }
 
 fabric() {
+        is "all GPUs are in one partition" "$(here 'gpuagentctl partition' | tail -n +2 | tr -s ' ')" \
+                $'32766 default sched-worker1 0,1,2,3\n32766 default sched-worker2 0,1,2,3'
         is "the domain is one" "$(here 'gpuagentctl fabric domain' | tail -n +2 | xargs)" "$cluster 2 8 32766 1 0 144 0 healthy"
         is "its trays are in their slots" "$(here 'gpuagentctl fabric trays' | tail -n +2 | awk '{ print $1, $2 }' | xargs)" \
                 '1 sched-worker1 2 sched-worker2'
