@@ -190,7 +190,7 @@ static int check_status(const Question *question, const Answer *answer, Failure 
         if (answer->status == 404)
                 return failure_set(failure, CLI_FAILED, "the BMC of %s has no %s", question->tray,
                                 question->path);
-        (void) redfish_body_error(answer->body, answer->size, &message);
+        (void) redfish_body_error(answer->body ?: "", answer->size, &message);
         return failure_set(failure, CLI_FAILED, "the BMC of %s answers %ld%s%s", question->tray,
                         answer->status, message ? ": " : "", message ?: "");
 }
