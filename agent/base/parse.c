@@ -243,6 +243,17 @@ size_t tenant_job(const char *tenant, const char **ret) {
         return job ? strcspn(job, ".") : 0;
 }
 
+bool tenant_is_later_run(const char *tenant, const char *earlier) {
+        const char *job, *earlier_job;
+        size_t n = tenant_job(tenant, &job), earlier_n = tenant_job(earlier, &earlier_job);
+        uint32_t restarts, earlier_restarts;
+
+        return n > 0 && n == earlier_n && strncmp(job, earlier_job, n) == 0 && job[n] == '.' &&
+                        earlier_job[n] == '.' && parse_u32(job + n + 1, UINT32_MAX, &restarts) >= 0 &&
+                        parse_u32(earlier_job + n + 1, UINT32_MAX, &earlier_restarts) >= 0 &&
+                        restarts > earlier_restarts;
+}
+
 bool identifier_is_valid(const char *s) {
         size_t n = 0;
 

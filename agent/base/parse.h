@@ -56,6 +56,9 @@ bool tenant_is_valid(const char *s);
 /* The Slurm job of "slurm/26.0": its length, and *ret where "26" begins · 0 for a tenant of another kind. */
 size_t tenant_job(const char *tenant, const char **ret);
 
+/* Both are runs of one Slurm job, and `tenant` comes after `earlier`: "slurm/26.2" after "slurm/26.0". */
+bool tenant_is_later_run(const char *tenant, const char *earlier);
+
 /* A syslog identifier: 1 to 64 letters, digits, '.', '_' and '-'. */
 bool identifier_is_valid(const char *s);
 

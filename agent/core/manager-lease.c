@@ -148,6 +148,16 @@ static void manager_reclaim(Manager *manager, Gpu *gpu, const char *tenant, Now 
         manager_tell(manager, on_lease_reclaimed, gpu, tenant);
 }
 
+/* A later run of the same job waits for the GPU. Slurm starts no run before the last one is over, so that one
+ * without a sign of life has ended, whether it was ever seen or not: its epilog was lost. */
+static bool manager_has_later_run(const Manager *manager, const Gpu *gpu, const char *tenant) {
+        for (const Request *request = manager->first; request; request = request->following)
+                if (request->kind == REQUEST_ACQUIRE && !request->abandoned &&
+                                tenant_is_later_run(request->tenant, tenant) && request_names(request, gpu))
+                        return true;
+        return false;
+}
+
 static void manager_take_sign(Manager *manager, Gpu *gpu, const TenantSign *sign, Now now) {
         LeaseTenant *tenant = lease_find(&gpu->lease, sign->tenant);
 
@@ -160,7 +170,8 @@ static void manager_take_sign(Manager *manager, Gpu *gpu, const TenantSign *sign
         if (sign->presence == TENANT_ALIVE && !tenant->seen_alive) {
                 tenant->seen_alive = true;
                 manager->state_stale = true;
-        } else if (sign->presence == TENANT_NO_SIGN && tenant->seen_alive)
+        } else if (sign->presence == TENANT_NO_SIGN &&
+                        (tenant->seen_alive || manager_has_later_run(manager, gpu, sign->tenant)))
                 manager_reclaim(manager, gpu, sign->tenant, now);
 }
 

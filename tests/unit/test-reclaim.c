@@ -55,6 +55,39 @@ static void test_a_tenant_that_was_never_seen_keeps_its_lease(void **state) {
         assert_int_equal(f->fake.gpus[0].resets, 0);
 }
 
+static void test_a_later_run_of_the_job_ends_the_lease_of_one_without_a_sign(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        Told told;
+
+        f->fake.gone = "slurm/1.0";
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.1", &told), OUTCOME_DONE);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.1");
+        assert_int_equal(f->fake.gpus[0].resets, 1);
+}
+
+static void test_a_later_run_does_not_end_the_lease_of_one_that_may_live(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.1");
+        Told told;
+
+        /* what cannot be told is no proof, and a sign is one of either */
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.2", &told), OUTCOME_LEASED);
+        f->fake.alive = "slurm/1.1";
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.2", &told), OUTCOME_LEASED);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.1");
+        assert_int_equal(f->fake.gpus[0].resets, 0);
+}
+
+static void test_another_job_or_an_earlier_run_ends_no_lease(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.1");
+        Told told;
+
+        f->fake.gone = "slurm/1.1";
+        assert_int_equal(fixture_acquire(f, "0", "slurm/1.0", &told), OUTCOME_LEASED);
+        assert_int_equal(fixture_acquire(f, "0", "slurm/11.2", &told), OUTCOME_LEASED);
+        assert_int_equal(fixture_acquire(f, "0", "pod/1.2", &told), OUTCOME_LEASED);
+        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.1");
+}
+
 static void test_a_living_tenant_keeps_its_lease(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
         Told told;
@@ -251,6 +284,9 @@ int main(void) {
                 cmocka_unit_test(test_nobody_is_looked_for_without_leases),
                 cmocka_unit_test(test_each_tenant_is_asked_about_once),
                 cmocka_unit_test(test_a_tenant_that_was_never_seen_keeps_its_lease),
+                cmocka_unit_test(test_a_later_run_of_the_job_ends_the_lease_of_one_without_a_sign),
+                cmocka_unit_test(test_a_later_run_does_not_end_the_lease_of_one_that_may_live),
+                cmocka_unit_test(test_another_job_or_an_earlier_run_ends_no_lease),
                 cmocka_unit_test(test_a_living_tenant_keeps_its_lease),
                 cmocka_unit_test(test_a_tenant_that_is_gone_loses_its_lease_to_a_reset),
                 cmocka_unit_test(test_that_a_tenant_lived_is_known_to_the_next_agent),
