@@ -45,6 +45,8 @@ static const Verb verbs[] = {
         { "nfd-features", "[FILE]", 1, 0, verb_nfd_features },
         { "slurm-prolog", "", 0, OPTION_IDENTIFIER, verb_slurm_prolog },
         { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
+        { "slurm-health", "", 0, 0, verb_slurm_health },
+        { "slurm-check", "[FILE]", 1, 0, verb_slurm_check },
 };
 
 typedef enum LongOption {
@@ -108,8 +110,9 @@ static void print_help(void) {
                     "  maintenance on|off     hand out nothing, and leave the driver alone\n"
                     "  forget GPU             that is in the tray no longer\n"
                     "  reload                 have gpuagentd read its configuration anew\n"
-                    "  boot-reset, slurm-prolog, slurm-epilog, oci-hook: for the boot, Slurm, containers\n"
-                    "  npd-check, nfd-features: for Kubernetes\n"
+                    "  slurm-check [FILE]     what in slurm.conf lets jobs past the gate\n"
+                    "  boot-reset, slurm-prolog, slurm-epilog, slurm-health, oci-hook, npd-check,\n"
+                    "    nfd-features         for the boot, Slurm, containers and Kubernetes\n"
                     "\n"
                     "  -H, --host TRAY,...    [USER@]TRAY: other trays, over ssh\n"
                     "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"

@@ -100,4 +100,6 @@ int verb_oci_hook(const Options *options, int argc, char **argv);
 int verb_npd_check(const Options *options, int argc, char **argv);
 int verb_nfd_features(const Options *options, int argc, char **argv);
 int verb_slurm_prolog(const Options *options, int argc, char **argv);
+int verb_slurm_check(const Options *options, int argc, char **argv);
+int verb_slurm_health(const Options *options, int argc, char **argv);
 int verb_slurm_epilog(const Options *options, int argc, char **argv);

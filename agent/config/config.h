@@ -90,7 +90,7 @@ typedef struct Config {
         } quiesce;
         struct {
                 int gpu_index; /* GpuIndexRule */
-                bool drain;
+                bool drain, resume;
         } slurm;
         struct {
                 char **observers;    /* a strv of Kubernetes namespaces whose pods only look at GPUs */

@@ -52,6 +52,7 @@ static const ConfigKey key_table[] = {
         KEY("slurm", "gpu-index", "auto", CONFIG_CHOICE, slurm.gpu_index, 0, 0,
                         { "auto", "index", "minor" }),
         KEY("slurm", "drain", "true", CONFIG_BOOLEAN, slurm.drain),
+        KEY("slurm", "resume", "false", CONFIG_BOOLEAN, slurm.resume),
         KEY("oci", "observers", "[]", CONFIG_LABELS, oci.observers, 0, 64),
         KEY("oci", "nvidia-runtime", "false", CONFIG_BOOLEAN, oci.nvidia_runtime),
         KEY("oci", "timeout", "90s", CONFIG_DURATION, oci.timeout_usec, USEC_PER_SEC, HOUR),

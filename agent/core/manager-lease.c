@@ -148,8 +148,8 @@ static void manager_reclaim(Manager *manager, Gpu *gpu, const char *tenant, Now 
         manager_tell(manager, on_lease_reclaimed, gpu, tenant);
 }
 
-/* A later run of the same job waits for the GPU. Slurm starts no run before the last one is over, so that one
- * without a sign of life has ended, whether it was ever seen or not: its epilog was lost. */
+/* A later run of the same job waits for the GPU. Slurm starts no run before the last one is over, so that
+ * one without a sign of life has ended, whether it was ever seen or not: its epilog was lost. */
 static bool manager_has_later_run(const Manager *manager, const Gpu *gpu, const char *tenant) {
         for (const Request *request = manager->first; request; request = request->following)
                 if (request->kind == REQUEST_ACQUIRE && !request->abandoned &&

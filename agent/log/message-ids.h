@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* MESSAGE_ID of each journal entry that programs and people look for; the text of `journalctl -x` for each
- * is in units/gpuagent.catalog. All of these entries are written by gpuagentd, but for failures of a Slurm
- * script that never reached it, with the fields named here; a field that may come several times is marked +.
- * Once shipped an id keeps its meaning. */
+ * is in units/gpuagent.catalog. All of these entries are written by gpuagentd, but for what a Slurm script
+ * of ours does on its own, with the fields named here; a field that may come several times is marked +. Once
+ * shipped an id keeps its meaning. */
 #pragma once
 
 /* The syslog identifier where the caller has not given another. */
@@ -56,6 +56,13 @@
 /* The driver's recovery action asks for more than a reset: no reset is tried. GPUAGENT_GPU,
  * GPUAGENT_RESULT (the action) */
 #define MESSAGE_ID_GPU_NEEDS_REBOOT "e48eb466652046f289a476a73f3245a3"
+
+/* The health check of Slurm's has drained the node for a GPU that no job has. GPUAGENT_RESULT=drained */
+#define MESSAGE_ID_NODE_DRAINED "094c689fe2534e04839bc4161b5521ca"
+
+/* The health check has taken a node back into use that was drained with a reason of ours.
+ * GPUAGENT_RESULT=resumed */
+#define MESSAGE_ID_NODE_RESUMED "366fcf676bd649229a773aca6de14426"
 
 /* DriverState changed. GPUAGENT_RESULT (the new state) */
 #define MESSAGE_ID_DRIVER_STATE "b877b61af1a146cb96653d947cff7230"

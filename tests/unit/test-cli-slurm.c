@@ -275,6 +275,36 @@ static void test_the_drain_reason_is_short_and_harmless(void **state) {
         assert_string_equal(reason, "gpuagent: a?b?c?d?, job 1");
 }
 
+static void test_who_has_drained_a_node_is_told_by_its_reason(void **state) {
+        static const char text[] =
+                        "NodeName=n1 Arch=x86_64\n   State=%s ThreadsPerCore=1\n   Reason=%s [root@now]\n";
+        static const struct {
+                const char *state, *reason;
+                NodeDrain drain;
+        } nodes[] = {
+                { "IDLE", "gpuagent: GPU 0", NODE_IN_USE },
+                { "MIXED+DRAIN", "gpuagent: GPU 0 held by python", NODE_DRAINED_BY_US },
+                { "IDLE+DRAIN", "Epilog error", NODE_DRAINED_BY_OTHERS },
+                { "DOWN*+DRAIN", "DRAIN gpuagent:", NODE_DRAINED_BY_OTHERS },
+                { "DOWN", "not DRAINed", NODE_IN_USE },
+        };
+        char shown[256];
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                (void) snprintf(shown, sizeof shown, text, nodes[i].state, nodes[i].reason);
+                assert_int_equal(node_drain_parse(shown), nodes[i].drain);
+        }
+        assert_int_equal(node_drain_parse("NodeName=n1\n   State=IDLE+DRAIN\n"), NODE_DRAINED_BY_OTHERS);
+        assert_int_equal(node_drain_parse(""), NODE_IN_USE);
+}
+
+static void test_a_reason_without_a_job_names_none(void **state) {
+        char reason[DRAIN_REASON_SIZE];
+
+        drain_reason_format("GPU 0 is quarantined", 0, reason);
+        assert_string_equal(reason, "gpuagent: GPU 0 is quarantined");
+}
+
 static void test_an_administrator_s_reason_is_foreign(void **state) {
         static const char format[] = "NodeName=n1 Arch=x86_64\n   State=IDLE+DRAIN\n   Reason=%s "
                                      "[root@2026-10-07T02:58:49]\n";
@@ -383,6 +413,8 @@ int main(void) {
                 cmocka_unit_test(test_a_place_or_minor_that_is_not_there_is_no_gpu),
                 cmocka_unit_test(test_the_drain_reason_has_the_cause_first),
                 cmocka_unit_test(test_the_drain_reason_is_short_and_harmless),
+                cmocka_unit_test(test_who_has_drained_a_node_is_told_by_its_reason),
+                cmocka_unit_test(test_a_reason_without_a_job_names_none),
                 cmocka_unit_test(test_an_administrator_s_reason_is_foreign),
                 cmocka_unit_test(test_slurm_s_own_limit_is_found),
                 cmocka_unit_test(test_a_job_is_told_by_slurmd_s_own_cgroups),

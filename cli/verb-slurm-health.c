@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* gpuagentctl slurm-health, Slurm's HealthCheckProgram: drains the node for a GPU that the next job must not
+ * get, before a job meets it, and takes back into use what was drained with a reason of ours. Slurm does not
+ * look at the exit code; people do. */
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "agent/base/text.h"
+#include "agent/log/journal.h"
+#include "agent/log/message-ids.h"
+#include "cli/gpu.h"
+#include "cli/hook.h"
+#include "cli/slurm-drain.h"
+
+/* Slurm kills a health check after 60 s. */
+#define HEALTH_TIMEOUT_USEC (50 * USEC_PER_SEC)
+
+typedef struct Health {
+        Config *config;
+        Tray tray;
+        Client *client;
+        char node[HOST_NAME_MAX + 1];
+        usec_t deadline_usec;
+} Health;
+
+static void health_done(Health *health) {
+        (void) config_free(health->config);
+        tray_done(&health->tray);
+        (void) client_free(health->client);
+}
+
+/* slurmd tells the node's name, or it is the host's. */
+static void read_node(char ret[static HOST_NAME_MAX + 1]) {
+        const char *node = getenv("SLURMD_NODENAME");
+
+        if (node && node[0] != '\0')
+                (void) snprintf(ret, HOST_NAME_MAX + 1, "%s", node);
+        else if (gethostname(ret, HOST_NAME_MAX) == 0)
+                ret[strcspn(ret, ".")] = '\0';
+}
+
+/* What keeps the next job away, for one line; "" for nothing. A GPU that a job has is its epilog's affair.
+ * */
+static void find_fault(const Tray *tray, char *ret, size_t size) {
+        ret[0] = '\0';
+        if (streq(tray->driver_state, "unresponsive")) {
+                (void) snprintf(ret, size, "the GPU driver is unresponsive: %s", tray->driver_error);
+                return;
+        }
+        for (size_t i = 0; i < tray->n_gpus; i++) {
+                const GpuView *gpu = &tray->gpus[i];
+                char name[GPU_UUID_SIZE];
+
+                if (gpu->tenant[0] || (!streq(gpu->state, "quarantined") && !streq(gpu->state, "lost")))
+                        continue;
+                gpu_view_format(gpu, name, sizeof name);
+                (void) snprintf(ret, size, "GPU %s is %s%s%s", name, gpu->state,
+                                gpu->state_reason[0] ? ": " : "", gpu->state_reason);
+                return;
+        }
+}
+
+/* stdout and the journal. */
+static void say(const char *message_id, int priority, const char *result, const char *line) {
+        JournalEntry entry;
+
+        print_line(stdout, "%s", line);
+        journal_begin(&entry, message_id, priority, "slurm-health");
+        journal_add(&entry, "MESSAGE", line);
+        journal_add(&entry, "GPUAGENT_RESULT", result);
+        journal_send_quietly(&entry);
+}
+
+static int health_drain(const Health *health, const char *fault, Failure *failure) {
+        SlurmJob nobody = { .node = health->node };
+        char line[PIPE_BUF];
+        NodeDrain drain;
+        int r;
+
+        if (health->config->slurm.drain) {
+                r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
+                if (r >= 0 && drain == NODE_IN_USE) {
+                        r = drain_node(&nobody, fault, health->deadline_usec, failure);
+                        (void) snprintf(line, sizeof line, "%s is drained: %s", health->node, fault);
+                        if (r >= 0)
+                                say(MESSAGE_ID_NODE_DRAINED, LOG_ERR, "drained", line);
+                }
+                if (r < 0)
+                        return r;
+        }
+        return failure_set(failure, CLI_FAILED, "%s; gpuagentctl status tells what cures it", fault);
+}
+
+/* Only a fresh look at all GPUs says that the node may be used. */
+static int health_resume(Health *health, const Options *options, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        char line[HOST_NAME_MAX + 64];
+        NodeDrain drain;
+        int r;
+
+        r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
+        if (r < 0 || drain != NODE_DRAINED_BY_US)
+                return r;
+
+        r = client_message_new(health->client, MANAGER_PATH, MANAGER_INTERFACE, "Verify", &message);
+        if (r >= 0)
+                r = message_append_request(message, NULL, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for Verify");
+        r = client_call(health->client, message, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
+        if (r >= 0)
+                r = resume_node(health->node, health->deadline_usec, failure);
+        if (r < 0)
+                return r;
+        (void) snprintf(line, sizeof line, "%s is in use again: all GPUs are clean", health->node);
+        say(MESSAGE_ID_NODE_RESUMED, LOG_NOTICE, "resumed", line);
+        return 0;
+}
+
+static int health_check(Health *health, const Options *options, Failure *failure) {
+        char fault[1024];
+        int r;
+
+        r = hook_read_config(options, &health->config, failure);
+        if (r >= 0)
+                r = client_open(options, &health->client, failure);
+        if (r >= 0)
+                r = tray_read(health->client, &health->tray, failure);
+        if (r < 0 || health->tray.maintenance || !health->tray.handover_reset)
+                return r;
+
+        find_fault(&health->tray, fault, sizeof fault);
+        if (fault[0] && streq(health->tray.mode, "observe")) {
+                print_line(stdout, "%s (mode is observe: nothing follows)", fault);
+                return 0;
+        }
+        if (fault[0])
+                return health_drain(health, fault, failure);
+        return health->config->slurm.resume ? health_resume(health, options, failure) : 0;
+}
+
+int verb_slurm_health(const Options *options, int argc, char **argv) {
+        CLEANUP(health_done) Health health = { .deadline_usec = now_monotonic_usec() + HEALTH_TIMEOUT_USEC };
+        CLEANUP(failure_done) Failure failure = {};
+
+        (void) signal(SIGPIPE, SIG_IGN);
+        /* Nodes without GPUs share slurm.conf with those that have some. */
+        if (access("/run/gpuagent", F_OK) < 0)
+                return hook_succeed();
+        read_node(health.node);
+        return health_check(&health, options, &failure) < 0 ? failure_report(&failure) : hook_succeed();
+}
