@@ -6,7 +6,7 @@
 needs jq busybox
 plugin=${GPUAGENT_BUILD:-$here/../../build}/hooks/nri/gpuagent-nri
 [ -x "$plugin" ] || { echo "1..0 # SKIP gpuagent-nri was not built" && exit 0; }
-if [ -z "${IN_TRAY-}" ]; then
+if [ -z "${CONTAINERD_ROOT-}" ]; then # which may be another Debian's
         CONTAINERD_ROOT=$("$here/../oci/containerd-root" 2>&1) ||
                 { echo "1..0 # SKIP no Debian 13 tree: $CONTAINERD_ROOT" && exit 0; }
         export CONTAINERD_ROOT
@@ -28,19 +28,30 @@ make_root() {
         mount --rbind /dev "$root/dev"
         mount --rbind /run "$root/run"
         cp "$here/../oci/cri" "$root/usr/local/bin/cri"
-        cat >"$root/etc/containerd/config.toml" <<CONFIG
-version = 2
+        containerd_version=$(inside containerd --version | cut -d' ' -f3)
+        containerd_config >"$root/etc/containerd/config.toml"
+}
+# In the words of containerd 1.7, or of 2.
+containerd_config() {
+        local version=2 runtime=io.containerd.grpc.v1.cri images=io.containerd.grpc.v1.cri image='' snapshotter=.containerd
+
+        if [[ $containerd_version == v2* || $containerd_version == 2* ]]; then
+                version=3 runtime=io.containerd.cri.v1.runtime images=io.containerd.cri.v1.images image=.pinned_images snapshotter=''
+        fi
+        cat <<CONFIG
+version = $version
 state = "/run/tray/containerd"
 [grpc]
   address = "$CRI_SOCKET"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "localhost/busybox:1"
+[plugins."$runtime"]
   disable_apparmor = true
   restrict_oom_score_adj = true
   disable_hugetlb_controller = true
-  stream_server_port = "0"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
+  ${image:+#}sandbox_image = "localhost/busybox:1"
+[plugins."$images"$snapshotter]
+  snapshotter = "native"
+${image:+[plugins.\"$images\"$image]
+  sandbox = \"localhost/busybox:1\"}
 [plugins."io.containerd.nri.v1.nri"]
   disable = false
   socket_path = "/run/tray/nri.sock"
@@ -96,9 +107,12 @@ make_root
 "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-nri --notify -- "$plugin" --socket /run/tray/nri.sock
 start_containerd
 inside cri image /tmp/image.tar
-inside ctr --address $CRI_SOCKET --namespace k8s.io images import --snapshotter native /tmp/image.tar >/dev/null 2>&1
+import=()
+[[ $containerd_version == 1.* ]] || import=(--local)
+inside ctr --address $CRI_SOCKET --namespace k8s.io images import "${import[@]}" --snapshotter native /tmp/image.tar >/dev/null 2>&1
 eventually 20 "the plugin registers" has_registered 1
-like "with this version" "$(cat /run/tray/gpuagent-nri.notify-log)" 'A plugin of containerd .*1\.7\.'
+like "with containerd $containerd_version" "$(cat /run/tray/gpuagent-nri.notify-log)" \
+        "A plugin of containerd v?${containerd_version%%[~+]*}"
 
 before=$(true_resets 0)
 pod $pod_a
