@@ -24,8 +24,6 @@
 /* Until an agent that has gone is looked for again. */
 #define RETRY_USEC (1 * USEC_PER_SEC)
 
-DEFINE_CLEANUP(sd_event, event_unref_ptr, sd_event_unref)
-
 typedef struct Watch {
         Options options; /* the caller's, and a timeout */
         sd_event *event;
