@@ -3,10 +3,17 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
 #include "cli/hosts.h"
+
+/* How many logins are under way at a time. */
+#define ASKED_MAX 128
+
+/* Open files that are no tray's. */
+#define FILES_ELSE 64
 
 void host_trays_done(HostTrays *trays) {
         for (size_t i = 0; i < trays->n_trays; i++) {
@@ -40,6 +47,17 @@ int host_trays_named(const Options *options, const ClientConfig *config, char **
         return 0;
 }
 
+/* Each has two files here. Where that is not allowed, the last ones will say so. */
+static void allow_files(size_t n) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max ||
+                        limit.rlim_cur > 2 * n + FILES_ELSE)
+                return;
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void open_and_ask(HostTray *tray, sd_event *event, const Options *options, TrayQuestion *question) {
         Options one = *options;
         int r;
@@ -71,17 +89,20 @@ int host_trays_read(const Options *options, char **hosts, HostTrays *ret) {
         if (r < 0)
                 return r;
 
-        for (size_t i = 0; i < n; i++) {
-                trays.trays[i].host = hosts[i];
-                trays.trays[i].name = host_name(hosts[i]);
-                open_and_ask(&trays.trays[i], trays.event, options, &questions[i]);
-        }
-        for (size_t i = 0; i < n; i++) {
+        allow_files(n);
+        for (size_t i = 0, n_asked = 0; i < n; i++) {
                 HostTray *tray = &trays.trays[i];
 
+                for (; n_asked < n && n_asked < i + ASKED_MAX; n_asked++) {
+                        trays.trays[n_asked].host = hosts[n_asked];
+                        trays.trays[n_asked].name = host_name(hosts[n_asked]);
+                        open_and_ask(&trays.trays[n_asked], trays.event, options, &questions[n_asked]);
+                }
                 if (host_tray_is_there(tray))
                         (void) tray_answer(tray->client, &questions[i], &tray->tray, &tray->failure);
                 tray_question_done(&questions[i]);
+                if (!host_tray_is_there(tray))
+                        tray->client = client_free(tray->client);
         }
 
         *ret = trays;
