@@ -137,4 +137,5 @@ like "and it says so" "$output" 'timed out'
 kill "$fake"
 http_proxy=http://127.0.0.1:8470 exits 1 "the environment has no proxy to say" gpuagent-redfish dead $gpu
 exits 2 "the command wants a path, too" gpuagentctl redfish plain
+unlike "gpuagentctl, which each job starts, has no HTTP in it" "$(ldd "$(command -v gpuagentctl)")" 'libcurl|libssl'
 finish
