@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "agent/base/text.h"
+#include "cli/complete.h"
 #include "cli/hosts.h"
 #include "cli/options.h"
 #include "cli/print.h"
+
+static int verb_complete(const Options *options, int argc, char **argv);
 
 static const Verb verbs[] = {
         { "list", "[TRAY...]", -1, OPTION_HOST | OPTION_JSON | OPTION_LEGEND | OPTION_WATCH, verb_list },
@@ -47,6 +50,7 @@ static const Verb verbs[] = {
         { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
         { "slurm-health", "", 0, 0, verb_slurm_health },
         { "slurm-check", "[FILE]", 1, 0, verb_slurm_check },
+        { "complete", "WHAT [VERB]", 2, 0, verb_complete },
 };
 
 typedef enum LongOption {
@@ -93,41 +97,45 @@ static const struct option long_options[] = {
 static void print_help(void) {
         (void) puts("gpuagentctl [OPTION...] [VERB] [ARGUMENT...]\n"
                     "\n"
-                    "Shows the GPUs of this tray and hands them over from one tenant to the next.\n"
+                    "Shows the GPUs of a tray and hands them over from one tenant to the next.\n"
                     "\n"
-                    "  list [TRAY...]         one line a GPU (the default)\n"
-                    "  status [GPU...]        what is wrong, since when, and what cures it\n"
-                    "  reset, verify, ps      reset GPUs; say whether they are clean; who holds them\n"
-                    "  acquire, release       book GPUs for a tenant; end that, and reset them\n"
-                    "  clique                 cliques and their GPUs\n"
-                    "  partition [list] | create NAME [--id N] GPU... | add PART GPU... |\n"
-                    "    remove PART GPU... | delete PART   GPUs as in tray2, tray2:0-1, tray2:0,2, 2:0,3\n"
-                    "  fabric domain|trays|links\n"
-                    "                         the NVLink fabric over all trays\n"
-                    "  redfish TRAY PATH      what a tray's BMC answers\n"
-                    "  topology, gres         Slurm's topology of all trays; lines for gres.conf\n"
-                    "  monitor, metrics       changes as they come; metrics for Prometheus\n"
-                    "  maintenance on|off     hand out nothing, and leave the driver alone\n"
-                    "  forget GPU             that is in the tray no longer\n"
-                    "  reload                 have gpuagentd read its configuration anew\n"
-                    "  slurm-check [FILE]     what in slurm.conf lets jobs past the gate\n"
-                    "  boot-reset, slurm-prolog, slurm-epilog, slurm-health, oci-hook, npd-check,\n"
-                    "    nfd-features         for the boot, Slurm, containers and Kubernetes\n"
+                    "Look:\n"
+                    "  list [TRAY...] [--watch]  one line a GPU (the default)\n"
+                    "  status [GPU...]           what is wrong, since when, and what cures it\n"
+                    "  ps                        who holds the GPUs\n"
+                    "  verify [--checks]         whether they are clean\n"
+                    "  clique                    cliques and their GPUs\n"
+                    "  monitor, metrics          changes as they come; for Prometheus\n"
                     "\n"
-                    "  -H, --host TRAY,...    [USER@]TRAY: other trays, over ssh\n"
-                    "  -i, --id LIST          GPUs: 0,1,2,3, UUIDs or their beginnings, PCI bus ids\n"
-                    "      --job ID[.N]       the tenant is this Slurm job, N times restarted\n"
-                    "      --tenant TENANT    the tenant, such as slurm/27.0\n"
-                    "      --shared           acquire: others may book the GPUs, too\n"
-                    "      --force            release: whoever the tenant is\n"
-                    "      --checks           verify: run the site's checks\n"
-                    "  -o, --output FILE      topology: write this file, where it has changed\n"
-                    "      --reconfigure      and have slurmctld read it\n"
-                    "      --timeout SEC      give up after this long\n"
-                    "      --no-wait          return once the work is asked for\n"
-                    "      --wait             partition: until the GPUs are in their new cliques\n"
-                    "  -t, --identifier ID    have the outcome logged under this syslog identifier\n"
-                    "      --json MODE, --no-legend, -q, --quiet, --version, -h, --help\n"
+                    "Hand over:\n"
+                    "  reset                     reset GPUs and verify them\n"
+                    "  acquire, release          book GPUs for a tenant; end that, and reset them\n"
+                    "  maintenance on [WHY]|off  hand out nothing, and leave the driver alone\n"
+                    "  forget GPU                one that is in the tray no longer\n"
+                    "  reload                    have gpuagentd read its configuration anew\n"
+                    "\n"
+                    "NVLink fabric and trays:\n"
+                    "  partition list | create NAME [--id N] GPU... | add PART GPU... |\n"
+                    "    remove PART GPU... | delete PART   GPU: tray2, tray2:0-1, 2:0,3; [--wait]\n"
+                    "  fabric domain|trays|links, redfish TRAY PATH\n"
+                    "  topology [-o FILE [--reconfigure]], gres\n"
+                    "\n"
+                    "Slurm and others:\n"
+                    "  slurm-check [FILE]        what in slurm.conf lets jobs past the gate\n"
+                    "  boot-reset, slurm-prolog, slurm-epilog, slurm-health, oci-hook, oci-spec,\n"
+                    "  npd-check, nfd-features   run by units, Slurm, container engines, Kubernetes\n"
+                    "\n"
+                    "Options:\n"
+                    "  -H, --host TRAY,...       other trays, [USER@]TRAY, over ssh\n"
+                    "  -i, --id LIST             GPUs: 0,1,2,3, UUIDs or their beginnings, bus ids\n"
+                    "      --job ID[.N]          the tenant is this Slurm job, N times restarted\n"
+                    "      --tenant TENANT       the tenant, such as slurm/27.0\n"
+                    "      --shared, --force     acquire: with others; release: whoever has them\n"
+                    "      --timeout SEC         give up after this long\n"
+                    "      --no-wait             return once the work is asked for\n"
+                    "  -t, --identifier ID       have the outcome logged under this identifier\n"
+                    "      --json short|pretty   for programs\n"
+                    "      --no-legend, -q, --quiet, --config FILE, --version, -h, --help\n"
                     "\n"
                     "See gpuagentctl(1).");
 }
@@ -259,13 +267,55 @@ static int set_option(Options *options, int option, const char *argument) {
         return CLI_USAGE; /* getopt_long() has said what is wrong */
 }
 
-/* The name of the option behind a flag that a verb does not take. */
-static const char* option_name(uint32_t flag) {
-        static const char *const names[] = { "--json", "--no-legend", "-i", "--job and --tenant", "-t",
-                "--no-wait", "--watch", "--shared", "--force", "--checks", "-H", "--wait", "-o",
-                "--reconfigure" };
+/* The options behind the flags, which a verb may not take. */
+static const char *const option_names[] = { "--json", "--no-legend", "--id", "--job and --tenant",
+        "--identifier", "--no-wait", "--watch", "--shared", "--force", "--checks", "--host", "--wait",
+        "--output", "--reconfigure" };
 
-        return names[__builtin_ctz(flag)];
+/* Of the lowest flag. */
+static const char* option_name(uint32_t flags) {
+        return option_names[__builtin_ctz(flags)];
+}
+
+/* Whether the verb takes an option; those without a flag fit all of them. */
+static bool verb_takes(const Verb *verb, const char *option) {
+        char name[32];
+        size_t n;
+
+        (void) snprintf(name, sizeof name, "--%s", option);
+        n = strlen(name);
+        for (size_t i = 0; i < ELEMENTSOF(option_names); i++)
+                for (const char *at = strstr(option_names[i], name); at; at = strstr(at + 1, name))
+                        if (at[n] == '\0' || at[n] == ' ')
+                                return verb->options & (UINT32_C(1) << i);
+        return true;
+}
+
+static const Verb* verb_find(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (streq(name, verbs[i].name))
+                        return &verbs[i];
+        return NULL;
+}
+
+/* For the completion of shells: what there is to choose from. */
+static int verb_complete(const Options *options, int argc, char **argv) {
+        const char *what = argc > 1 ? argv[1] : "";
+        const Verb *verb = argc > 2 ? verb_find(argv[2]) : NULL;
+
+        if (streq(what, "verbs")) {
+                for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                        if (verbs[i].run != verb_complete)
+                                print_line(stdout, "%s", verbs[i].name);
+        } else if (streq(what, "options")) {
+                for (const struct option *option = long_options; option->name; option++)
+                        if (!verb || verb_takes(verb, option->name))
+                                print_line(stdout, "--%s%s", option->name,
+                                                option->has_arg == required_argument ? "=" : "");
+        } else {
+                complete_from_agent(options, what);
+        }
+        return CLI_DONE;
 }
 
 /* For the trays of -H, or those that list is given; else for this one. */
@@ -296,21 +346,18 @@ static int run_where(const Verb *verb, const Options *options, int argc, char **
 static int run_verb(const Options *options, int argc, char **argv) {
         static char *const fallback[] = { (char *) "list", NULL };
         const char *name = argc > 0 ? argv[0] : fallback[0];
+        const Verb *verb = verb_find(name);
+        uint32_t wrong;
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-                const Verb *verb = &verbs[i];
-                uint32_t wrong = options->given & ~verb->options;
-
-                if (!streq(name, verb->name))
-                        continue;
-                if (wrong != 0)
-                        return fail_with(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
-                if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
-                        return fail_with(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
-                                        verb->arguments[0] ? " " : "", verb->arguments);
-                return run_where(verb, options, argc > 0 ? argc : 1, argc > 0 ? argv : (char **) fallback);
-        }
-        return fail_with(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
+        if (!verb)
+                return fail_with(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
+        wrong = options->given & ~verb->options;
+        if (wrong != 0)
+                return fail_with(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
+        if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
+                return fail_with(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
+                                verb->arguments[0] ? " " : "", verb->arguments);
+        return run_where(verb, options, argc > 0 ? argc : 1, argc > 0 ? argv : (char **) fallback);
 }
 
 /* What is printed into a full disk or a closed pipe is not done. */
