@@ -56,7 +56,7 @@ end_cgroup "$b"
 eventually 10 "a pod that ends while containerd is dead is seen to be gone" tenant_is 0 ""
 eventually 10 "and its GPU is reset" was_reset 0 $((before + 1))
 start_containerd
-eventually 20 "containerd comes back and tidies up" state_of "$b" main "exited 137 Error"
+eventually 20 "containerd comes back and tidies up" state_of "$b" main exited
 is "which resets nothing again" "$(gpu 0 Tenant) $(true_resets 0)" " $((before + 2))"
 end_pod "$b"
 
