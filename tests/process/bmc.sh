@@ -63,10 +63,11 @@ done
 is "a body that does not end is not read" "$(head -c 20000000 /dev/zero | status "$processors" --request PUT --data-binary @-)" 405
 is "a header that does not end is refused" "$(status /redfish/v1 --header "X: $(head -c 100000 /dev/zero | tr '\0' x)")" 431
 
-# 16 connections that say nothing: another address is served all the same.
+# More connections than an address may have, that do not go on: another address is served all the same.
+trap '' PIPE
 for _ in {1..20}; do
         # shellcheck disable=SC2261 # both directions
-        exec {connection}<>/dev/tcp/127.0.0.1/8470 && printf 'GET /' >&$connection
+        exec {connection}<>/dev/tcp/127.0.0.1/8470 && printf 'GET /' >&$connection 2>/dev/null
 done
 is "strangers who hold connections open do not hold up others" "$(status /redfish/v1 --interface 127.0.0.2)" 200
 stop_bmc
