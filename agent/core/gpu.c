@@ -311,7 +311,7 @@ static uint32_t sample_changes(const GpuSample *a, const GpuSample *b) {
 }
 
 /* What holds of the two words about the partition goes where everybody reads it. */
-static void gpu_apply_partition(const Gpu *gpu, GpuSample *sample) {
+static void gpu_apply_partition(Gpu *gpu, GpuSample *sample) {
         const GpuPartition *said = gpu->set.id != UNKNOWN_U32 ? &gpu->set : &gpu->told, *more = said;
 
         if (gpu->set.id == gpu->told.id)
@@ -320,6 +320,9 @@ static void gpu_apply_partition(const Gpu *gpu, GpuSample *sample) {
         sample->partition_clique = said->clique != UNKNOWN_U32 ? said->clique : more->clique;
         memcpy(sample->partition_name, said->name[0] ? said->name : more->name,
                         sizeof sample->partition_name);
+        if (sample->partition != gpu->sample.partition ||
+                        sample->partition_clique != gpu->sample.partition_clique)
+                gpu->moves++;
 }
 
 /* The last word counts: that of SetPartition until the fabric moves the GPU to another partition than it

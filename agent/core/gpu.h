@@ -86,11 +86,12 @@ typedef struct Gpu {
         /* What fabric.query said last, and what SetPartition did, until the fabric says something new. What
          * holds of the two is in the sample. */
         GpuPartition told, set;
-        bool probed;   /* sample is more than an identity read from the state file */
-        bool present;  /* in the driver's last complete list */
-        bool asked;    /* the vendor request that is out is about it */
-        bool named;    /* met already in the list of ids that is being resolved */
-        uint64_t seen; /* the number of the last probe that listed it */
+        unsigned moves; /* how often that has changed */
+        bool probed;    /* sample is more than an identity read from the state file */
+        bool present;   /* in the driver's last complete list */
+        bool asked;     /* the vendor request that is out is about it */
+        bool named;     /* met already in the list of ids that is being resolved */
+        uint64_t seen;  /* the number of the last probe that listed it */
 
         GpuState record;              /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
         char reason[GPU_REASON_SIZE]; /* why the state is what it is, "" when there is nothing to say */

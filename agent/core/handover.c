@@ -23,6 +23,9 @@
 /* What systemd takes to have a failed or upgraded driver service back, with time to spare. */
 #define RESTART_USEC (3 * USEC_PER_SEC)
 
+/* An operator makes a few changes in a row; a fabric that never stops moving the GPU is not waited for. */
+#define REPEATS_MAX 8
+
 static const char *const phase_table[_HANDOVER_PHASE_MAX] = {
         [HANDOVER_PROBE] = "probe",
         [HANDOVER_RESET] = "reset",
@@ -154,10 +157,8 @@ int handover_wants(const Handover *handover, usec_t now_usec, VendorOperation *r
 void handover_go(Handover *handover, usec_t now_usec) {
         if (handover->phase == HANDOVER_GRACE)
                 handover_enter(handover, HANDOVER_RESET, now_usec);
-        if (handover->phase == HANDOVER_RESET) {
-                handover->partition = handover->gpu->sample.partition;
-                handover->partition_clique = handover->gpu->sample.partition_clique;
-        }
+        if (handover->phase == HANDOVER_RESET)
+                handover->moves = handover->gpu->moves;
         handover->out = true;
         handover->not_before_usec = 0;
 }
@@ -262,11 +263,8 @@ static void handover_judge_good(Handover *handover, usec_t now_usec) {
 /* It was given to another partition while the reset was under way, and has not taken it: the next reset
  * does. */
 static bool handover_missed_partition(const Handover *handover) {
-        const GpuSample *sample = &handover->gpu->sample;
-
-        return !handover->repeated && gpu_reset_pending(handover->gpu) &&
-                        (sample->partition != handover->partition ||
-                                        sample->partition_clique != handover->partition_clique);
+        return handover->gpu->moves != handover->moves && handover->repeats < REPEATS_MAX &&
+                        gpu_reset_pending(handover->gpu);
 }
 
 /* The look after the reset, taken until the GPU is back, its fabric is at rest and all is as it should be,
@@ -295,7 +293,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
         else if (verify_sample(gpu, handover->config, why, sizeof why) <= 0)
                 handover_judge_good(handover, now_usec);
         else if (handover_missed_partition(handover)) {
-                handover->repeated = true;
+                handover->repeats++;
                 handover->tries = 0;
                 handover_enter(handover, HANDOVER_RESET, now_usec);
         } else {

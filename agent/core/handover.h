@@ -11,7 +11,7 @@
  *   grace      and a little later again, since a scrape goes away by itself; at the end of busy-grace it is
  *              Busy
  *   settle     after the reset: the GPU answers and the fabric has come to rest; one that was given to
- *              another partition meanwhile goes back to its reset, once
+ *              another partition meanwhile goes back to its reset
  *   checks     then the site's own checks, where it has any, and a look after them
  *              The last look sees no process (by a search where NVML cannot tell), no recovery action, the
  *              expected clique and NVLinks; then it is clean
@@ -63,12 +63,12 @@ struct Handover {
         bool announced;          /* ResetStarted was told */
         bool tenant_ended;       /* what is left of the tenant's processes may be ended */
         bool leftovers_ended, quiesced, checked; /* that phase is behind it */
-        bool used;      /* somebody had the GPU while this was on its way: it will not be clean */
-        bool held;      /* a search for somebody else saw a process after the reset */
-        bool disturbed; /* an Xid came while the reset was under way: before its end, or after it? */
-        bool repeated;  /* it was reset once more, for a partition that came while it was being reset */
-        uint32_t partition, partition_clique; /* of the GPU's sample when the reset began */
-        uint32_t xid; /* logged after the reset, of those that need another one; 0: none */
+        bool used;        /* somebody had the GPU while this was on its way: it will not be clean */
+        bool held;        /* a search for somebody else saw a process after the reset */
+        bool disturbed;   /* an Xid came while the reset was under way: before its end, or after it? */
+        unsigned moves;   /* of the GPU, when its reset began */
+        unsigned repeats; /* resets for a partition that came while it was being reset */
+        uint32_t xid;     /* logged after the reset, of those that need another one; 0: none */
         /* all is well after the reset; whether a process holds the GPU is for the search to say */
         bool unsure;
 

@@ -156,7 +156,8 @@ static bool memory_offline_failed(const char *bus_id) {
         return strstr(text, "offline_failed") != NULL;
 }
 
-/* The verdict of a GPU that nvidia-smi says it has reset: it must answer, and have nothing pending. */
+/* The verdict of a GPU that nvidia-smi says it has reset: it must answer, and need nothing graver than another
+ * reset. That one may be for a partition that came meanwhile, or be refreshed late: who looks next decides. */
 static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
         const GpuEntry *gpu = &reset->gpus[i];
         char uuid[NVML_UUID_SIZE + 1] = "", seen[GPU_UUID_SIZE], text[64];
@@ -179,7 +180,7 @@ static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
                         result != NVML_FUNCTION_NOT_FOUND) {
                 nvml_error_format(nvml, result, text, sizeof text);
                 reset_set(reset, i, RESET_FAILED, "the GPU does not answer after the reset: %s", text);
-        } else if (action != RECOVERY_NONE && action != RECOVERY_UNKNOWN) {
+        } else if (action != RECOVERY_NONE && action != RECOVERY_UNKNOWN && action != RECOVERY_GPU_RESET) {
                 recovery_action_format(action, text, sizeof text);
                 reset_set(reset, i, RESET_FAILED, "recovery action %s is pending after the reset", text);
         } else if (memory_offline_failed(gpu->bus_id))

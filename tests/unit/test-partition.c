@@ -264,16 +264,15 @@ static void test_a_partition_that_comes_during_the_reset_costs_another(void **st
         assert_int_equal(fixture_count(f, "finished 0 slurm/1.0 done"), 1);
 }
 
-static void test_it_is_repeated_once(void **state) {
+static void test_it_is_not_repeated_for_ever(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
 
         f->fake.gpus[0].sample.partition = 7;
         f->fake.on_start = move_during_reset;
         assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_NOT_CLEAN);
-        assert_int_equal(f->fake.gpus[0].resets, 2);
-        assert_string_equal(told.message,
-                        "GPU 0 is not clean after its reset: is in clique 8, clique 9 is expected");
+        assert_int_equal(f->fake.gpus[0].resets, 9);
+        assert_contains(told.message, "GPU 0 is not clean after its reset: is in clique ");
 }
 
 static void test_a_reset_that_only_failed_is_not_repeated(void **state) {
@@ -300,7 +299,7 @@ int main(void) {
                 cmocka_unit_test(test_a_query_that_is_asked_no_more_has_said_nothing),
                 cmocka_unit_test(test_what_one_leaves_open_the_other_fills_in),
                 cmocka_unit_test(test_a_partition_that_comes_during_the_reset_costs_another),
-                cmocka_unit_test(test_it_is_repeated_once),
+                cmocka_unit_test(test_it_is_not_repeated_for_ever),
                 cmocka_unit_test(test_a_reset_that_only_failed_is_not_repeated),
         };
 
