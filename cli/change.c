@@ -207,7 +207,7 @@ int domain_change(Domain *domain, const Partition *to, Failure *failure) {
         if (r >= 0)
                 r = change_trays(domain, to, failure);
         if (r < 0)
-                domain_refresh(domain); /* a tray may have seen what is undone, and see it so until it looks again */
+                domain_refresh(domain); /* a tray that has seen what is undone looks again */
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
         return r;
 }

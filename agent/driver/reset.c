@@ -156,8 +156,9 @@ static bool memory_offline_failed(const char *bus_id) {
         return strstr(text, "offline_failed") != NULL;
 }
 
-/* The verdict of a GPU that nvidia-smi says it has reset: it must answer, and need nothing graver than another
- * reset. That one may be for a partition that came meanwhile, or be refreshed late: who looks next decides. */
+/* The verdict of a GPU that nvidia-smi says it has reset: it must answer, and need nothing graver than
+ * another reset. That may be for a partition that came meanwhile, or be refreshed late: who looks next
+ * decides. */
 static void reset_verify(Reset *reset, const Nvml *nvml, size_t i) {
         const GpuEntry *gpu = &reset->gpus[i];
         char uuid[NVML_UUID_SIZE + 1] = "", seen[GPU_UUID_SIZE], text[64];
