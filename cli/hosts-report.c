@@ -200,12 +200,17 @@ static int show_rows(Report *report) {
         report->show_usec = USEC_INFINITY;
         if (options.watch && isatty(STDOUT_FILENO))
                 (void) fputs("\033[H\033[2J", stdout);
+        else if (options.watch && options.output == OUTPUT_TABLE && report->head_shown)
+                (void) fputc('\n', stdout);
         if (options.output != OUTPUT_TABLE) {
                 r = json_print(rows, options.output);
         } else {
                 options.legend = options.legend && (options.watch || !report->head_shown);
                 r = print_table(&options, rows);
                 report->head_shown = report->head_shown || json_object_array_length(rows) > 0;
+                for (size_t i = 0; options.watch && i < report->n; i++)
+                        if (report->parts[i].ended)
+                                print_line(stdout, "%s says no more", host_name(report->hosts[i]));
         }
         (void) fflush(stdout);
         return r;
@@ -283,8 +288,13 @@ int report_add(Report *report, size_t i, const char *text, size_t size) {
 
 int report_end(Report *report, size_t i) {
         report->parts[i].ended = true;
-        if (report->kind == REPORT_ROWS)
-                schedule(report);
+        if (report->kind != REPORT_ROWS)
+                return 0;
+        if (report->options->watch) { /* what it has said is not so any more, for all that is known */
+                (void) json_object_put(report->parts[i].value);
+                report->parts[i].value = NULL;
+        }
+        schedule(report);
         return 0;
 }
 

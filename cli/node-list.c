@@ -14,13 +14,14 @@
 
 #define DIGITS_MAX 9
 
-/* Where the number at the end of a name begins; its end if there is none, or none that can be counted on. */
+/* Where the number at the end of a name begins; its end if there is none, or none that can be counted on, or nothing
+ * else. */
 static size_t number_offset(const char *name) {
         size_t end = strlen(name), i = end;
 
         while (i > 0 && isdigit((unsigned char) name[i - 1]))
                 i--;
-        return end - i <= DIGITS_MAX ? i : end;
+        return i > 0 && end - i <= DIGITS_MAX ? i : end;
 }
 
 /* Whether `next` is the name after `name`: sched-worker10 after sched-worker9, node010 after node009. */

@@ -70,10 +70,19 @@ exits 2 "nor as an argument" gpuagentctl list -- -oProxyCommand=true
 exits 2 "trays are named in one way" gpuagentctl -H tray1 list tray2
 exits 2 "the boot's reset is for this tray" gpuagentctl -H tray1 boot-reset
 
+gpuagentctl list --watch tray1 tray2 >"$rack/watch" 2>/dev/null &
+watch=$!
+eventually 10 "a view of many trays" grep -q "^tray2 " "$rack/watch"
+gpuagentctl -q -H tray2 reset -i 3
+eventually 10 "follows each of them" grep -q "^tray2 .*resetting" "$rack/watch"
+
 # There is a tray, but nothing to talk to on it.
 in_rack "$rack" tray1 sh -c 'kill $(cat /run/tray/gpuagentd.pid)'
 eventually 20 "a tray without an agent" eval 'gpuagentctl -H tray1 list; [ $? = 5 ]'
 like "says so" "$(errors -H tray1 list)" "tray1: gpuagentd is not running"
+eventually 20 "and the view says so, too" grep -q "^tray1 says no more" "$rack/watch"
+unlike "instead of what it said before" "$(tac "$rack/watch" | sed '/^TRAY/q')" "tray1 +0"
+kill $watch
 in_rack "$rack" tray2 rm /run/dbus/system_bus_socket
 exits 5 "a tray without a bus" gpuagentctl -H tray2 list
 like "says so" "$output" "tray2: ssh reaches no system bus there"

@@ -34,6 +34,7 @@ static void test_a_list_of_nodes_reads_as_slurm_writes_it(void **state) {
         assert_list("n008,n009,n010", "n[008-010]");
         assert_list("a1,b1,a2,login", "a[1-2],b1,login");
         assert_list("r1-n1,r1-n2,r2-n1", "r1-n[1-2],r2-n1");
+        assert_list("1,2", "1,2");
         assert_list("n12345678901,n12345678902", "n12345678901,n12345678902");
 }
 
