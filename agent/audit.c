@@ -18,6 +18,7 @@
 typedef struct AuditGpu {
         const Gpu *gpu;
         GpuState state;
+        bool quarantined;
         int32_t recovery_action;
         uint32_t xid;
         bool had_partition;
@@ -218,6 +219,28 @@ static const char* request_message_id(const Request *request, AuditEnd end) {
         return MESSAGE_ID_HANDOVER_FAILED;
 }
 
+/* Whose leases a release by force has ended, for those who look for that. */
+static void say_forced(const Request *request) {
+        for (size_t i = 0; request->force && i < request->n_items; i++) {
+                const RequestItem *item = request->items + i;
+
+                for (size_t j = 0; j < item->former.n; j++) {
+                        const char *tenant = item->former.tenants[j].name;
+                        JournalEntry entry;
+
+                        if (request->tenant && streq(tenant, request->tenant))
+                                continue;
+                        journal_begin(&entry, MESSAGE_ID_LEASE_FORCED, LOG_NOTICE, AUDIT_IDENTIFIER);
+                        journal_add_format(&entry, "MESSAGE",
+                                        "GPU %u was leased to %s, which was ended by force",
+                                        item->gpu->sample.index, tenant);
+                        journal_add(&entry, "GPUAGENT_TENANT", tenant);
+                        journal_add(&entry, "GPUAGENT_GPU", item->gpu->sample.uuid);
+                        journal_send(&entry);
+                }
+        }
+}
+
 static void on_request_finished(const Request *request, void *userdata) {
         CLEANUP(free_ptr) const Gpu **gpus = NULL;
         AuditEnd end = request_end(request);
@@ -228,6 +251,7 @@ static void on_request_finished(const Request *request, void *userdata) {
 
         if (!is_news(request))
                 return;
+        say_forced(request);
         n = collect_gpus(request, failed, &gpus);
 
         /* Under a hook's own name are the ends of jobs, and what kept others from starting. */
@@ -318,6 +342,10 @@ static void on_gpu_changed(Gpu *gpu, uint32_t changes, void *userdata) {
                 last->state = state;
                 say_state(gpu, state);
         }
+        if (last->quarantined && gpu->record != GPU_STATE_QUARANTINED)
+                say_of_gpu(gpu, MESSAGE_ID_QUARANTINE_LIFTED, LOG_NOTICE, gpu_state_to_string(state),
+                                "is quarantined no more", "");
+        last->quarantined = gpu->record == GPU_STATE_QUARANTINED;
         if (gpu->sample.recovery_action != last->recovery_action) {
                 last->recovery_action = gpu->sample.recovery_action;
                 recovery_action_format(gpu->sample.recovery_action, text, sizeof text);
@@ -361,6 +389,54 @@ static void on_reset_finished(
         (void) snprintf(text, sizeof text, "%s.%u", sample->cluster_uuid, sample->clique_id);
         say_of_gpu(gpu, MESSAGE_ID_CLIQUE_CHANGED, LOG_NOTICE, text, "is in another clique after its reset",
                         text);
+}
+
+/* "job 26: GPUs 0 reset", "GPU reset of 0 failed before a booking: GPU 0 …" */
+static void add_unasked_message(JournalEntry *entry, const Gpu *gpu, const char *tenant, Outcome outcome,
+                const char *detail) {
+        bool failed = outcome_is_failure(outcome);
+        char prefix[TENANT_MAX + 8] = "", suffix[TENANT_MAX + 8] = "";
+        const char *job;
+        size_t n = tenant_job(tenant, &job);
+
+        if (n > 0)
+                (void) snprintf(prefix, sizeof prefix, "job %.*s: ", (int) n, job);
+        else if (tenant[0] != '\0')
+                (void) snprintf(suffix, sizeof suffix, " for %s", tenant);
+        else
+                (void) snprintf(suffix, sizeof suffix, " before a booking");
+        journal_add_format(entry, "MESSAGE", "%s%s%u %s%s%s%s", prefix, failed ? "GPU reset of " : "GPUs ",
+                        gpu->sample.index,
+                        failed                                       ? "failed"
+                                        : outcome == OUTCOME_SKIPPED ? "not reset"
+                                                                     : "reset",
+                        suffix,
+                        failed                                       ? ": "
+                                        : outcome == OUTCOME_SKIPPED ? ": MIG mode is on"
+                                                                     : "",
+                        failed ? detail : "");
+}
+
+/* A handover whose end no request tells of: it made GPUs ready for a booking, followed the end of a tenant
+ * that was missed, or took longer than its caller waited. */
+static void on_handover_unasked(
+                Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata) {
+        bool failed = outcome_is_failure(outcome);
+        JournalEntry entry;
+
+        journal_begin(&entry,
+                        failed                                       ? MESSAGE_ID_HANDOVER_FAILED
+                                        : outcome == OUTCOME_SKIPPED ? MESSAGE_ID_HANDOVER_OFF
+                                                                     : MESSAGE_ID_HANDOVER_DONE,
+                        failed ? LOG_ERR : LOG_INFO, AUDIT_IDENTIFIER);
+        add_unasked_message(&entry, gpu, tenant, outcome, detail);
+        journal_add(&entry, "GPUAGENT_TENANT", tenant);
+        journal_add(&entry, "GPUAGENT_GPU", gpu->sample.uuid);
+        journal_add(&entry, "GPUAGENT_RESULT",
+                        failed ? bus_error_short_name(outcome) : outcome_to_string(outcome));
+        journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
+                        (unsigned long) gpu->last_reset.duration_usec);
+        journal_send(&entry);
 }
 
 static void on_gpu_removed(Gpu *gpu, void *userdata) {
@@ -428,6 +504,7 @@ int audit_new(Manager *manager, Audit **ret) {
                 .on_reset_finished = on_reset_finished,
                 .on_request_finished = on_request_finished,
                 .on_lease_reclaimed = on_lease_reclaimed,
+                .on_handover_unasked = on_handover_unasked,
         };
         int r;
 

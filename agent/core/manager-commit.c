@@ -107,6 +107,14 @@ static void gpu_take_back_clean(Gpu *gpu, const char *error) {
         gpu_set_reason(gpu, "was reset, but %s", error);
 }
 
+/* By a request that is about the reset, and not about a booking. */
+static bool handover_is_asked_for(const Handover *handover) {
+        for (size_t i = 0; i < handover->n_waiters; i++)
+                if (handover->waiters[i].request->kind != REQUEST_ACQUIRE)
+                        return true;
+        return false;
+}
+
 /* Tells those who waited and makes room for the next one. */
 static void manager_end_handover(Manager *manager, Gpu *gpu, Now now) {
         Handover *handover = gpu->handover;
@@ -116,6 +124,9 @@ static void manager_end_handover(Manager *manager, Gpu *gpu, Now now) {
                 gpu->handover->started_usec = gpu->handover->phase_since_usec = now.monotonic_usec;
 
         manager_tell(manager, on_reset_finished, gpu, handover->tenant, handover->outcome, handover->detail);
+        if (!handover_is_asked_for(handover))
+                manager_tell(manager, on_handover_unasked, gpu, handover->tenant, handover->outcome,
+                                handover->detail);
         for (size_t i = 0; i < handover->n_waiters; i++) {
                 Request *request = handover->waiters[i].request;
                 size_t item = handover->waiters[i].item;

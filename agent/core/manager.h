@@ -29,6 +29,9 @@ typedef struct ManagerObserver {
         void (*on_reset_started)(Gpu *gpu, const char *tenant, void *userdata); /* tenant "" for none */
         void (*on_reset_finished)(
                         Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
+        /* after that: no reset or release waited for it, whose end would tell of it */
+        void (*on_handover_unasked)(
+                        Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata);
         void (*on_request_finished)(const Request *request, void *userdata);
         /* the tenant is gone from this node */
         void (*on_lease_reclaimed)(Gpu *gpu, const char *tenant, void *userdata);

@@ -12,6 +12,7 @@
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/driver/quiesced.h"
+#include "agent/driver/tell.h"
 #include "agent/driver/watch.h"
 #include "agent/driver/worker.h"
 #include "agent/log/log.h"
@@ -283,7 +284,8 @@ static void queue_worker_gone(Queue *queue, int pidfd) {
         else if (r < 0)
                 answer_fail(&answer, ANSWER_FAILED, "the %s ended without a valid answer",
                                 task_kind_to_string(queue->kind));
-        queue_warn(queue, &answer);
+        if (!tell_deed(job->request.uuids, job->request.tenants, &answer))
+                queue_warn(queue, &answer);
 
         table_learn(queue, &answer);
         job_finish(job, &answer);

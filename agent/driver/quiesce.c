@@ -17,6 +17,9 @@
 
 DEFINE_CLEANUP(sd_bus, bus_close_ptr, sd_bus_close_unref)
 
+/* What a line about units and commands has room for. */
+#define DEEDS_SIZE 400
+
 /* Notes what went wrong; the first is told. */
 static void fail(Answer *answer, const char *format, ...) PRINTF_FORMAT(2, 3);
 static void fail(Answer *answer, const char *format, ...) {
@@ -188,11 +191,29 @@ static int connect_systemd(sd_bus **ret, Answer *answer) {
         return r;
 }
 
+/* For the journal: "dcgm.service, a command"; "" for nothing. */
+static void describe(char **units, char **commands, char *ret, size_t size) {
+        size_t n = 0;
+
+        ret[0] = '\0';
+        STRV_FOREACH (unit, units)
+                if (n < size)
+                        n += (size_t) snprintf(ret + n, size - n, "%s%s", n > 0 ? ", " : "", *unit);
+        STRV_FOREACH (command, commands)
+                if (n < size)
+                        n += (size_t) snprintf(ret + n, size - n, "%s\"%s\"", n > 0 ? ", " : "", *command);
+}
+
+static void tell(Answer *answer, const char *what, const char *names) {
+        if (names[0] && !answer->message[0])
+                answer_warn(answer, "%s: %s", what, names);
+}
+
 void quiesce_run(const Task *task, Answer *answer) {
         CLEANUP(quiesced_done) Quiesced quiesced = {};
         CLEANUP(strv_free_ptr) char **units = NULL;
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
-        const char *command = task->config->quiesce.command;
+        char *command = task->config->quiesce.command, *commands[] = { command, NULL }, names[DEEDS_SIZE];
         int r;
 
         if (!task->config->quiesce.units && *command == '\0')
@@ -218,15 +239,20 @@ void quiesce_run(const Task *task, Answer *answer) {
                 units_stop(bus, units, share_of_time(task, 2, 3), answer);
         if (answer->message[0])
                 resume_listed(task, bus, &quiesced, answer);
+        describe(units, *command ? commands : NULL, names, sizeof names);
+        tell(answer, "stopped for a reset", names);
 }
 
 void resume_run(const Task *task, Answer *answer) {
         CLEANUP(quiesced_done) Quiesced quiesced = {};
         CLEANUP(bus_close_ptr) sd_bus *bus = NULL;
+        char names[DEEDS_SIZE];
 
         if (list_read(task, &quiesced, answer) <= 0)
                 return;
         if (quiesced.units)
                 (void) connect_systemd(&bus, answer); /* the commands have their turn all the same */
+        describe(quiesced.units, quiesced.commands, names, sizeof names);
         resume_listed(task, bus, &quiesced, answer);
+        tell(answer, "started again after a reset", names);
 }

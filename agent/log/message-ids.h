@@ -50,6 +50,20 @@
  * GPUAGENT_RESULT (the error's short name; not where the quarantine is from before a restart) */
 #define MESSAGE_ID_GPU_QUARANTINED "45b92be951924883a069b76c842410ba"
 
+/* A verified reset has lifted it. GPUAGENT_GPU, GPUAGENT_RESULT (the new state) */
+#define MESSAGE_ID_QUARANTINE_LIFTED "94f501fae22e4fd6980d495a697ec447"
+
+/* Root has ended the lease of another tenant. GPUAGENT_TENANT (whose it was), GPUAGENT_GPU */
+#define MESSAGE_ID_LEASE_FORCED "291fc27d251143caa8c322c170c0cdde"
+
+/* Processes that ended tenants had left on their GPUs were ended; MESSAGE names each. Written by
+ * gpuagent-driver. GPUAGENT_TENANT+, GPUAGENT_GPU+ (of the same order), GPUAGENT_RESULT=ended */
+#define MESSAGE_ID_LEFTOVERS_ENDED "45af1687ca564347893e232d265880ee"
+
+/* The site's monitoring was stopped for a reset, or started again; MESSAGE names it. Written by
+ * gpuagent-driver. GPUAGENT_RESULT ("stopped" or "started") */
+#define MESSAGE_ID_QUIESCED "895e344d97f74220a541c4a3c8ddad20"
+
 /* The GPU fell off the bus, or is not in the tray any more. GPUAGENT_GPU */
 #define MESSAGE_ID_GPU_LOST "0ec05a05f97c42adb0d679f584cbd436"
 

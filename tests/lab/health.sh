@@ -10,7 +10,7 @@ tray=sched-worker1
 
 # As slurmd runs it, with next to no environment.
 health() {
-        on "$tray" 'env -i /usr/lib/gpuagent/slurm/health 2>&1'
+        on "$tray" 'env -i /usr/lib/gpuagent/slurm/health 2>/dev/null'
 }
 
 quarantine() {

@@ -40,6 +40,8 @@ exits 1 "others cannot release it" gpuagentctl release --tenant pod/y -i 0
 exits 4 "nor can the group by force" ctl operator release --tenant pod/y -i 0 --force
 is "it is still had" "$(gpu 0 Tenant)" pod/x
 exits 0 "root can" gpuagentctl release --tenant pod/y -i 0 --force
+holds "a lease ended by force has an entry of its own" grep -q \
+        '^MESSAGE=GPU 0 was leased to pod/x, which was ended by force' /run/tray/journal
 is "and the journal tells whose lease it was" "$(said)" "GPUs 0 reset for pod/y (by force: GPU 0 was leased to pod/x)"
 exits 0 "the tenant can, with all it has" gpuagentctl release --tenant pod/x
 is "nobody has any" "$(tenants)" "- - - -"

@@ -32,6 +32,9 @@ holds "without the process" ended "$holder"
 is "the GPU is clean" "$(gpu 0 State)" clean
 like "the log names it" "$(cat /run/tray/gpuagent-driver.log)" "python \(pid $holder, user operator, job 60\) of slurm/60.0"
 
+is "in an entry of its own" "$(awk -v RS= '/left behind ended/' /run/tray/journal |
+        sed -n 's/^\(GPUAGENT_TENANT\|GPUAGENT_RESULT\|SYSLOG_IDENTIFIER\)=//p' | paste -sd ' ')" \
+        "gpuagent-driver slurm/60.0 ended"
 exits 0 "a job" hook prolog 61 0
 cat >/run/tray/stubborn <<EOF
 #!/bin/bash

@@ -86,6 +86,14 @@ configure '{}'
 release
 exits 0 "once it is gone a prolog cleans the GPU" prolog 38 0
 is "and books it" "$(gpu 0 Tenant)" slurm/38.0
+# entries ID: the messages of all entries with the id of that name.
+entries() {
+        local id
+
+        id=$(sed -nE "s/.*MESSAGE_ID_$1 \"([0-9a-f]+)\".*/\1/p" "$here/../../agent/log/message-ids.h")
+        awk -v RS= -v id="MESSAGE_ID=$id" 'index($0, id)' /run/tray/journal | sed -n 's/^MESSAGE=//p'
+}
+is "the handovers have this one, too" "$(entries HANDOVER_DONE | tail -n 1)" "GPUs 0 reset before a booking"
 
 # kill -9 of the agent.
 kill -KILL "$(main_pid gpuagentd)"

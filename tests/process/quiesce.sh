@@ -47,6 +47,8 @@ eventually 5 "the exporter holds GPUs" exports
 exits 0 "a reset is carried out all the same" gpuagentctl reset -i 0,1
 eventually 5 "and the exporter runs again" exports
 is "it was told once each" "$(tr '\n' ' ' </run/tray/monitoring.log)" "stop start "
+is "and so was the journal" "$(sed -n 's/^MESSAGE=\(st[a-z]* .*reset\): .*/\1/p' /run/tray/journal | paste -sd ,)" \
+        "stopped for a reset,started again after a reset"
 
 gpuagent-emulate fail-reset 0 --count 1
 exits 1 "after a reset that failed" gpuagentctl reset -i 0
