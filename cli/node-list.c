@@ -14,8 +14,8 @@
 
 #define DIGITS_MAX 9
 
-/* Where the number at the end of a name begins; its end if there is none, or none that can be counted on, or nothing
- * else. */
+/* Where the number at the end of a name begins; its end if there is none, or none that can be counted on,
+ * or nothing else. */
 static size_t number_offset(const char *name) {
         size_t end = strlen(name), i = end;
 
