@@ -10,18 +10,32 @@
 #include "cli/json.h"
 #include "cli/processes.h"
 
+/* "12 s ago", "3 h ago": what a person wants to know of a time. */
+static void format_age(uint64_t realtime_usec, char *ret, size_t size) {
+        uint64_t now = now_realtime_usec(),
+                 seconds = now > realtime_usec ? (now - realtime_usec) / USEC_PER_SEC : 0;
+        static const struct {
+                uint64_t seconds, up_to;
+                const char *unit;
+        } units[] = { { 1, 120, "s" }, { 60, 7200, "min" }, { 3600, 172800, "h" },
+                { 86400, UINT64_MAX, "days" } };
+        size_t i = 0;
+
+        while (seconds >= units[i].up_to)
+                i++;
+        (void) snprintf(ret, size, "%llu %s ago", (unsigned long long) (seconds / units[i].seconds),
+                        units[i].unit);
+}
+
 static void print_time(const char *title, uint64_t realtime_usec) {
         time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
-        uint64_t now = now_realtime_usec();
-        char text[64] = "";
+        char text[64] = "", age[32];
         struct tm tm;
 
         if (localtime_r(&seconds, &tm))
                 (void) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %Z", &tm);
-        print_line(stdout, "  %-10s %s (%llu min ago)", title, text,
-                        (unsigned long long) (now > realtime_usec
-                                                        ? (now - realtime_usec) / (60 * USEC_PER_SEC)
-                                                        : 0));
+        format_age(realtime_usec, age, sizeof age);
+        print_line(stdout, "  %-10s %s (%s)", title, text, age);
 }
 
 /* What a person does about the driver's state; NULL if there is nothing to do. */
@@ -67,11 +81,25 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
         else if (gpu->mig && !streq(gpu->state, "clean"))
                 (void) snprintf(ret, size, "nvidia-smi -i %s -mig 0, then: gpuagentctl reset -i %s", name,
                                 name);
+        else if (streq(gpu->recovery_action, "recover-imex-domain"))
+                (void) snprintf(ret, size,
+                                "restart nvidia-imex on the trays of its domain, then: gpuagentctl reset -i "
+                                "%s",
+                                name);
+        else if (streq(gpu->recovery_action, "drain-p2p"))
+                (void) snprintf(ret, size,
+                                "wait for the applications on its peers to end, then: gpuagentctl reset -i "
+                                "%s",
+                                name);
         else if (streq(gpu->state, "quarantined"))
                 (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray",
                                 name);
         else if (gpu->reset_pending || streq(gpu->state, "dirty") || streq(gpu->state, "unknown"))
                 (void) snprintf(ret, size, "gpuagentctl reset -i %s", name);
+        else if (streq(gpu->health, "degraded") || streq(gpu->health, "unhealthy"))
+                (void) snprintf(ret, size,
+                                "gpuagentctl reset -i %s may cure it; if not, see nvidia-smi -q -i %s", name,
+                                name);
         else
                 return false;
         return true;
@@ -83,7 +111,8 @@ static void print_last_reset(const GpuView *gpu) {
                 return;
         }
         print_time("reset:", gpu->last_reset_realtime_usec);
-        print_line(stdout, "  %-10s %s%s%s", "", gpu->last_reset_result,
+        print_line(stdout, "  %-10s %s in %.3f s%s%s", "", gpu->last_reset_result,
+                        (double) gpu->last_reset_duration_usec / (double) USEC_PER_SEC,
                         gpu->last_reset_detail[0] ? ": " : "", gpu->last_reset_detail);
         for (size_t i = 0; i < gpu->n_steps; i++)
                 print_line(stdout, "  %-10s %8.3f s  %s", "",
@@ -154,6 +183,16 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
         print_last_reset(gpu);
 }
 
+/* Nothing of all that is told below asks for a person. */
+static bool is_well(const Tray *tray) {
+        char cure[160];
+
+        for (size_t i = 0; i < tray->n_gpus; i++)
+                if (gpu_cure(&tray->gpus[i], cure, sizeof cure))
+                        return false;
+        return !driver_cure(tray->driver_state) && !tray->maintenance;
+}
+
 static void print_tray(const Tray *tray) {
         const char *cure = driver_cure(tray->driver_state);
 
@@ -167,6 +206,8 @@ static void print_tray(const Tray *tray) {
         print_line(stdout, "  %-10s gpuagentd %s%s%s", "agent:", tray->version,
                         tray->handover_reset ? "" : ", handover.reset is off",
                         streq(tray->mode, "observe") ? ", it only observes" : "");
+        if (is_well(tray))
+                print_line(stdout, "  %-10s nothing", "to do:");
         if (tray->maintenance)
                 print_line(stdout,
                                 "  %-10s maintenance is on%s%s; when it is over: gpuagentctl maintenance "
