@@ -16,6 +16,9 @@
  * lives. A change of the lease is heard at once. */
 #define RETRY_USEC (5 * USEC_PER_SEC)
 
+/* For the agent's look at the tenant, which comes with the booking unless the driver is at work. */
+#define SEEN_USEC (2 * USEC_PER_SEC)
+
 /* What we wait longer for the agent's answer than it has for its work. */
 #define ANSWER_MARGIN_USEC USEC_PER_SEC
 
@@ -124,6 +127,26 @@ static int acquire_in_time(OciHook *hook, Client *client, const Options *options
         }
 }
 
+/* A container may be gone before the agent looks for it, as one whose command does not exist; and a runtime
+ * may not call us then. What was never seen would keep its GPUs. */
+static void wait_until_seen(const OciHook *hook, Client *client) {
+        usec_t limit = usec_add(now_monotonic_usec(), SEEN_USEC);
+        int r = 1;
+
+        while (r > 0) {
+                CLEANUP(failure_done) Failure ignored = {};
+                CLEANUP(tray_done) Tray tray = {};
+                const GpuView *gpu;
+
+                if (tray_read(client, &tray, &ignored) < 0)
+                        return;
+                gpu = tray_gpu_by_uuid(&tray, hook->set.ids[0]);
+                if (!gpu || !streq(gpu->tenant_presence, "unknown"))
+                        return;
+                r = client_wait(client, limit, &ignored);
+        }
+}
+
 /* What is started inside a Slurm job has its GPUs by the job's lease, whoever may or may not book. */
 static bool has_them_by_its_job(const OciHook *hook, const Tray *tray, const Failure *failure) {
         char tenant[TENANT_MAX + 1];
@@ -147,6 +170,8 @@ static int book(OciHook *hook, const Options *options, Failure *failure) {
         if (r <= 0)
                 return r;
         r = acquire_in_time(hook, client, options, failure);
+        if (r >= 0 && !oci_is_pods(&hook->container))
+                wait_until_seen(hook, client); /* a pod is there for longer than any container of it */
         return r < 0 && has_them_by_its_job(hook, &tray, failure) ? 0 : r;
 }
 

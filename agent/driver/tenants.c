@@ -23,6 +23,9 @@
 #define CGROUP_DEPTH_MAX   12
 #define CGROUP_FOLDERS_MAX 100000
 
+/* As engines make them. */
+#define CONTAINER_ID_LENGTH 64
+
 /* SLUIDs, which name jobs in Slurm 26.05: 's' and 13 characters. */
 #define SLUID_LENGTH 14
 
@@ -291,20 +294,24 @@ bool pod_folder_parse(const char *name, char *ret, size_t size) {
         return true;
 }
 
-/* A container by its folder, which each engine has another name for: "<id>", "libpod-<id>.scope",
- * "cri-containerd-<id>.scope". A folder that only looks like one keeps a lease, and ends none. */
+/* A container by its folder, which is named by its id, and by engines "libpod-<id>.scope" or
+ * "cri-containerd-<id>.scope" with an id that nothing else can have. */
 static void search_container(Search *search, const char *folder) {
         size_t n = strlen(folder), suffix = strlen(".scope");
+        char where[32 + CONTAINER_ID_LENGTH];
 
-        if (n > suffix && streq(folder + n - suffix, ".scope"))
-                n -= suffix;
-        for (const char *id = folder; id;
-                        id = memchr(id, '-', (size_t) (folder + n - id)), id = id ? id + 1 : NULL) {
-                char where[80];
-
-                (void) snprintf(where, sizeof where, "container %.*s", (int) (folder + n - id), id);
+        if (n <= CONTAINER_ID_LENGTH) {
+                (void) snprintf(where, sizeof where, "container %s", folder);
                 search_see(search, where);
+                return;
         }
+        if (streq(folder + n - suffix, ".scope"))
+                n -= suffix;
+        if (n <= CONTAINER_ID_LENGTH || folder[n - CONTAINER_ID_LENGTH - 1] != '-')
+                return;
+        (void) snprintf(where, sizeof where, "container %.*s", CONTAINER_ID_LENGTH,
+                        folder + n - CONTAINER_ID_LENGTH);
+        search_see(search, where);
 }
 
 /* The folders of pods and containers, which are there while those are, with or without a process.

@@ -62,6 +62,15 @@ for name in runc crun; do
         is "$name: its poststop changes nothing" "$(gpu 0 Tenant) $(true_resets 0)" "slurm/1.0 $((before + 2))"
         gpuagentctl --quiet release --tenant slurm/1.0
 
+        # It never comes to its command, and crun calls no poststop.
+        before=$(true_resets 0)
+        eventually 10 "$name: the GPU is free" state_is 0 clean
+        bundle $name c7 0 'exit 5'
+        sed -i 's,/bin/sh,/bin/none,' "$work/$name/config.json"
+        runtime $name run c7 >/dev/null 2>&1
+        eventually 10 "$name: a container that cannot be started gives its GPU back" was_reset 0 "$before"
+        eventually 5 "$name: whoever noticed" tenant_is 0 ""
+
         # The agent is not there when the container ends.
         bundle $name c4 0 'sleep 1000'
         runtime $name run --detach c4 >/dev/null 2>&1 </dev/null
