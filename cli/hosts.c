@@ -99,7 +99,8 @@ static int start(Runs *runs) {
                 if (dup2(fds[1], STDOUT_FILENO) < 0)
                         _exit(CLI_FAILED);
                 (void) close(fds[0]);
-                (void) close(fds[1]);
+                if (fds[1] != STDOUT_FILENO) /* there may have been none */
+                        (void) close(fds[1]);
                 return 1;
         }
         (void) close(fds[1]);

@@ -88,6 +88,15 @@ static void print_head(const Topology *topology, const ClientConfig *config, FIL
         (void) fputs("    blocks:\n", file);
 }
 
+/* In 23.11 a level is a power of two; the base is what all blocks have. */
+static uint32_t level_of(const NumberList *sizes, size_t i) {
+        uint32_t level = 0;
+
+        for (uint32_t times = sizes->values[i] / sizes->values[0]; times > 1; times /= 2)
+                level++;
+        return level;
+}
+
 static void print_tail(const Topology *topology, const ClientConfig *config, FILE *file) {
         NumberList sizes = sizes_of(topology, config);
         bool levels = config->topology.format == TOPOLOGY_BLOCK_LEVELS;
@@ -98,12 +107,10 @@ static void print_tail(const Topology *topology, const ClientConfig *config, FIL
                                         topology->nodes[i].why);
         if (config->topology.format != TOPOLOGY_BLOCK_SIZES && !levels)
                 return;
-        /* In 23.11 a level is a power of two; the base is what all blocks have. */
         (void) fputs(levels ? "BlockLevels=" : "BlockSizes=", file);
         for (size_t i = 0; i < sizes.n; i++)
                 (void) fprintf(file, "%s%u", i > 0 ? "," : "",
-                                levels ? (unsigned) __builtin_ctz(sizes.values[i] / sizes.values[0])
-                                       : sizes.values[i]);
+                                levels ? level_of(&sizes, i) : sizes.values[i]);
         (void) fputc('\n', file);
 }
 

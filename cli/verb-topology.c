@@ -29,21 +29,12 @@ static void node_name(const HostTray *tray, char *ret, size_t size) {
         (void) snprintf(ret, size, "%.*s", (int) strcspn(name, "."), name);
 }
 
-static int read_trays(const Options *options, char **hosts, Topology *ret, Failure *failure) {
-        CLEANUP(host_trays_done) HostTrays trays = {};
-        int r;
-
-        r = host_trays_read(options, hosts, &trays);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask the trays");
-        for (size_t i = 0; i < trays.n_trays; i++) {
-                const HostTray *tray = &trays.trays[i];
+static int add_trays(const HostTrays *trays, Topology *ret, Failure *failure) {
+        for (size_t i = 0; i < trays->n_trays; i++) {
+                const HostTray *tray = &trays->trays[i];
                 char name[256];
+                int r;
 
-                if (!host_tray_is_there(tray))
-                        host_tray_report(tray);
-                else if (!streq(tray->tray.driver_state, "ok"))
-                        print_complaint("%s: the driver is %s", tray->name, tray->tray.driver_state);
                 node_name(tray, name, sizeof name);
                 r = topology_add(ret, name, host_tray_is_there(tray) ? &tray->tray : NULL);
                 if (r == -EEXIST)
@@ -81,7 +72,15 @@ static int read_old(const char *path, char **ret_text, Topology *ret, Failure *f
         return 0;
 }
 
-static void warn(const Topology *topology) {
+static void warn(const HostTrays *trays, const Topology *topology) {
+        for (size_t i = 0; i < trays->n_trays; i++) {
+                const HostTray *tray = &trays->trays[i];
+
+                if (!host_tray_is_there(tray))
+                        host_tray_report(tray);
+                else if (!streq(tray->tray.driver_state, "ok"))
+                        print_complaint("%s: the driver is %s", tray->name, tray->tray.driver_state);
+        }
         for (size_t i = 0; i < topology->n_nodes; i++) {
                 const TopologyNode *node = &topology->nodes[i];
 
@@ -126,18 +125,9 @@ static int write_file(const char *path, const char *text, const char *more, Fail
 
 /* Writes what has changed, and has slurmctld read it. */
 static int update(const Options *options, const ClientConfig *config, const Topology *topology,
-                const char *path, const char *old, Failure *failure) {
-        CLEANUP(free_ptr) char *text = NULL;
+                const char *path, const char *old, const char *text, Failure *failure) {
         bool features = config->topology.format == TOPOLOGY_FEATURES;
         int r;
-
-        r = topology_format(topology, config, &text);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot make the topology");
-        if (!path) {
-                (void) fputs(text, stdout);
-                return 0;
-        }
 
         if (!options->reconfigure || features || is_read(old, text)) {
                 r = old && streq(old, text) ? 0 : write_file(path, text, "", failure);
@@ -153,29 +143,41 @@ static int update(const Options *options, const ClientConfig *config, const Topo
 }
 
 static int run(const Options *options, const ClientConfig *config, char **hosts, Failure *failure) {
+        CLEANUP(host_trays_done) HostTrays trays = {};
         CLEANUP(topology_done) Topology topology = {}, old = {};
-        CLEANUP(free_ptr) char *text = NULL, *why = NULL, *target = NULL;
+        CLEANUP(free_ptr) char *was = NULL, *text = NULL, *why = NULL, *target = NULL;
         const char *path = options->output_path;
         int r = 0;
 
         if (path) {
                 target = realpath(path, NULL); /* a link stays one */
                 path = target ?: path;
-                r = read_old(path, &text, &old, failure);
+                r = read_old(path, &was, &old, failure);
+                if (r < 0)
+                        return r;
         }
-        if (r >= 0)
-                r = read_trays(options, hosts, &topology, failure);
+        r = host_trays_read(options, hosts, &trays);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask the trays");
+        r = add_trays(&trays, &topology, failure);
         if (r < 0)
                 return r;
 
         topology_resolve(&topology, &old, now_realtime_usec());
-        if (!options->quiet)
-                warn(&topology);
+        r = topology_format(&topology, config, &text);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot make the topology");
+        /* A timer asks twice a minute: what is wrong is told when it is new. */
+        if (!options->quiet && (!was || !streq(was, text)))
+                warn(&trays, &topology);
         r = topology_check(&topology, config, &why);
         if (r < 0)
                 return failure_set(failure, CLI_FAILED, "%s%s", why ?: "out of memory",
                                 path ? "; the file stays as it is" : "");
-        return update(options, config, &topology, path, text, failure);
+        if (path)
+                return update(options, config, &topology, path, was, text, failure);
+        (void) fputs(text, stdout);
+        return 0;
 }
 
 int verb_topology(const Options *options, int argc, char **argv) {
