@@ -75,22 +75,31 @@ static void say(const char *message_id, int priority, const char *result, const 
         journal_send_quietly(&entry);
 }
 
-static int health_drain(const Health *health, const char *fault, Failure *failure) {
+/* 1: it is drained now · 0: it was · negative, and *failure says why not. */
+static int drain_for(const Health *health, const char *fault, Failure *failure) {
         SlurmJob nobody = { .node = health->node };
-        char line[PIPE_BUF];
         NodeDrain drain;
         int r;
 
-        if (health->config->slurm.drain) {
-                r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
-                if (r >= 0 && drain == NODE_IN_USE) {
-                        r = drain_node(&nobody, fault, health->deadline_usec, failure);
-                        (void) snprintf(line, sizeof line, "%s is drained: %s", health->node, fault);
-                        if (r >= 0)
-                                say(MESSAGE_ID_NODE_DRAINED, LOG_ERR, "drained", line);
-                }
-                if (r < 0)
-                        return r;
+        r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
+        if (r < 0 || drain != NODE_IN_USE)
+                return r;
+        r = drain_node(&nobody, fault, health->deadline_usec, failure);
+        return r < 0 ? r : 1;
+}
+
+static int health_drain(const Health *health, const char *fault, Failure *failure) {
+        CLEANUP(failure_done) Failure drain = {};
+        char line[PIPE_BUF];
+        int r;
+
+        r = health->config->slurm.drain ? drain_for(health, fault, &drain) : 0;
+        if (r < 0)
+                return failure_set(failure, CLI_FAILED, "%s; the node cannot be drained: %s", fault,
+                                drain.message ?: "out of memory");
+        if (r > 0) {
+                (void) snprintf(line, sizeof line, "%s is drained: %s", health->node, fault);
+                say(MESSAGE_ID_NODE_DRAINED, LOG_ERR, "drained", line);
         }
         return failure_set(failure, CLI_FAILED, "%s; gpuagentctl status tells what cures it", fault);
 }
