@@ -80,8 +80,10 @@ static void manager_add_own_wants(Manager *manager, usec_t now_usec, Wants *want
         manager->look_around |=
                         manager_poll_is_due(manager, now_usec); /* also when something else goes first */
         wants->all |= manager->look_around;
-        wants->operation[VENDOR_TENANTS] |=
-                        manager->look_for_tenants && manager_has_leases(manager); /* still */
+        /* Not twice before a probe that waits: where pods come and go all the time there is always a reason. */
+        wants->operation[VENDOR_TENANTS] |= manager->look_for_tenants && manager_has_leases(manager) &&
+                        !(manager->out_operation == VENDOR_TENANTS &&
+                                        (wants->all || wants->operation[VENDOR_PROBE]));
         wants->operation[VENDOR_RESUME] = manager->tray.quiesced && manager_has_no_handover(manager) &&
                         now_usec >= manager->resume_at_usec;
 }

@@ -279,6 +279,23 @@ static void test_the_end_of_something_on_the_node_brings_a_look_at_once(void **s
         assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
 }
 
+static void test_pods_that_come_and_go_all_the_time_hold_up_no_probe(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
+        RequestOptions options = {};
+        Told told;
+
+        manager_look_for_tenants(f->manager, f->now);
+        assert_int_equal(f->fake.operation, VENDOR_TENANTS);
+        assert_int_equal(fixture_request_full(f, REQUEST_REFRESH, "", &options, &told, NULL), 0);
+        for (unsigned i = 0; i < 3 && told.times == 0; i++) {
+                manager_look_for_tenants(f->manager, f->now);
+                fixture_answer(f);
+        }
+        assert_int_equal(told.times, 1);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_true(f->fake.started[VENDOR_TENANTS] >= 2);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nobody_is_looked_for_without_leases),
@@ -297,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(test_what_was_seen_of_a_tenant_is_told),
                 cmocka_unit_test(test_a_pod_is_looked_for_when_it_books),
                 cmocka_unit_test(test_the_end_of_something_on_the_node_brings_a_look_at_once),
+                cmocka_unit_test(test_pods_that_come_and_go_all_the_time_hold_up_no_probe),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
