@@ -22,7 +22,7 @@ case \$(cat "$rack/fault" 2>/dev/null) in
                 pid=\$(cat /run/tray/gpuagentd.pid) && kill \$pid && while [ -e /proc/\$pid ]; do sleep 0.05; done'
         ;;
 esac
-exec "$real" "\$@"
+exec nsenter -t "\$(cat "$rack/trays/\$1")" --mount --uts --pid "$real" "\$@"
 EOF2
 chmod +x "$rack/assign"
 cat >"$rack/config" <<EOF2

@@ -39,7 +39,7 @@ esac
 read -r pid <"$folder/trays/\$host" || exit 255
 [ -z "\${RACK_LOGIN_TIME-}" ] || sleep "\$RACK_LOGIN_TIME"
 [ /proc/\$pid/ns/user -ef /proc/self/ns/user ] || user=--user
-exec nsenter -t "\$pid" \${user+--user --preserve-credentials} --mount --uts \$@
+exec nsenter -t "\$pid" \${user+--user --preserve-credentials} --mount --uts sh -c "\$*"
 EOF2
         chmod +x "$folder/bin/ssh"
         PATH=$folder/bin:$PATH
