@@ -3,9 +3,16 @@
 
 #include "agent/base/text.h"
 #include "cli/gpu-list.h"
-#include "cli/oci-rules.h"
 
 /* What is off the bus no container gets. */
+static size_t count_all(const Tray *tray) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < tray->n_gpus; i++)
+                n += !streq(tray->gpus[i].state, "lost");
+        return n;
+}
+
 static int add_all(const Tray *tray, GpuSet *set, Failure *failure) {
         int r = 0;
 
@@ -33,7 +40,8 @@ static int add_one(const char *name, const Tray *tray, GpuSet *set, Failure *fai
         return r < 0 ? r : gpu_set_add(set, gpu, failure);
 }
 
-int oci_gpus_find(char *const *gpus, const Tray *tray, MigPolicy mig, GpuSet *ret, Failure *failure) {
+int oci_gpus_find(const OciContainer *container, char *const *gpus, const Tray *tray, const Config *config,
+                GpuSet *ret, Failure *failure) {
         CLEANUP(gpu_set_done) GpuSet set = {};
 
         for (; *gpus; gpus++) {
@@ -41,7 +49,7 @@ int oci_gpus_find(char *const *gpus, const Tray *tray, MigPolicy mig, GpuSet *re
 
                 if (!oci_gpu_is_mig(*gpus))
                         r = add_one(*gpus, tray, &set, failure);
-                else if (mig == MIG_REFUSE)
+                else if (config->handover.mig == MIG_REFUSE)
                         return failure_set(failure, CLI_FAILED,
                                         "the container has MIG devices (%s), which cannot be reset one by "
                                         "one",
@@ -49,7 +57,10 @@ int oci_gpus_find(char *const *gpus, const Tray *tray, MigPolicy mig, GpuSet *re
                 if (r < 0)
                         return r;
         }
-        if (!set.ids)
+        /* NVIDIA's runtime makes device nodes of NVIDIA_VISIBLE_DEVICES=all, and takes the variable away. */
+        if (!set.ids ||
+                        (oci_observes(container, config->oci.observers) &&
+                                        strv_length(set.ids) >= count_all(tray)))
                 return 0;
 
         *ret = set;

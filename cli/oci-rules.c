@@ -187,8 +187,12 @@ static int see_name(OciContainer *container, const char *name) {
         return add(&container->names, name);
 }
 
+bool oci_observes(const OciContainer *container, char *const *observers) {
+        return container->namespace[0] && strv_contains(observers, container->namespace);
+}
+
 int oci_gpus(const OciContainer *container, const OciRules *rules, char ***ret) {
-        bool observer = container->namespace[0] && strv_contains(rules->observers, container->namespace);
+        bool observer = oci_observes(container, rules->observers);
         const char *visible = visible_devices(container, rules);
         bool sees_all = container->all_devices || (observer && visible && streq(visible, "all"));
         CLEANUP(oci_container_done) OciContainer found = {};

@@ -60,6 +60,9 @@ void oci_see_cgroup(OciContainer *container, const char *path);
  * *ret (a strv) · 0 it has none, or only looks at them · -E2BIG, -ENOMEM. */
 int oci_gpus(const OciContainer *container, const OciRules *rules, char ***ret);
 
+/* Whether it is of a pod in one of the namespaces (a strv). */
+bool oci_observes(const OciContainer *container, char *const *observers);
+
 /* Whether one of those is a part of a GPU. */
 bool oci_gpu_is_mig(const char *gpu);
 

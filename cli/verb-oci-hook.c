@@ -165,8 +165,7 @@ static int book(OciHook *hook, const Options *options, Failure *failure) {
         if (r >= 0)
                 r = tray_read(client, &tray, failure);
         if (r >= 0)
-                r = oci_gpus_find(hook->gpus, &tray, (MigPolicy) hook->config->handover.mig, &hook->set,
-                                failure);
+                r = oci_gpus_find(&hook->container, hook->gpus, &tray, hook->config, &hook->set, failure);
         if (r <= 0)
                 return r;
         r = acquire_in_time(hook, client, options, failure);

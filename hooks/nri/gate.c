@@ -30,8 +30,8 @@ static int call(Client *client, const char *member, const char *tenant, char **i
 }
 
 /* 0 · negative, and *failure says why. */
-static int book(const Options *options, const Config *config, const char *tenant, char **gpus, GpuSet *set,
-                Failure *failure) {
+static int book(const Options *options, const Config *config, const OciContainer *container,
+                const char *tenant, char **gpus, GpuSet *set, Failure *failure) {
         CLEANUP(client_free_ptr) Client *client = NULL;
         CLEANUP(tray_done) Tray tray = {};
         Options request = *options;
@@ -42,7 +42,7 @@ static int book(const Options *options, const Config *config, const char *tenant
         if (r >= 0)
                 r = tray_read(client, &tray, failure);
         if (r >= 0)
-                r = oci_gpus_find(gpus, &tray, (MigPolicy) config->handover.mig, set, failure);
+                r = oci_gpus_find(container, gpus, &tray, config, set, failure);
         if (r <= 0)
                 return r;
         request.timeout_usec = WORK_USEC;
@@ -71,7 +71,7 @@ int gate_book(const Options *options, const OciContainer *container, char ret_wh
                         r = failure_errno(&failure, r, "cannot read the container's GPUs");
         }
         if (r >= 0)
-                r = book(options, config, tenant, gpus, &set, &failure);
+                r = book(options, config, container, tenant, gpus, &set, &failure);
         if (r >= 0) {
                 if (set.names)
                         log_message(LOG_INFO, "GPUs %s booked for %s", set.names, tenant);

@@ -208,18 +208,24 @@ static void test_gpus_are_found_in_the_tray(void **state) {
              nine[] = "9";
         char *same[] = { node, uuid, NULL }, *every[] = { all, NULL }, *parts[] = { mig, part, NULL },
              *unknown[] = { nine, NULL };
+        static const OciContainer container = { .namespace = "monitoring" };
+        char monitoring[] = "monitoring", *namespaces[] = { monitoring, NULL };
+        const Config refuse = { .handover.mig = MIG_REFUSE }, skip = { .handover.mig = MIG_SKIP };
+        const Config observed = { .oci.observers = namespaces };
         CLEANUP(gpu_set_done) GpuSet one = {}, two = {}, none = {};
         CLEANUP(failure_done) Failure failure = {};
 
-        assert_int_equal(oci_gpus_find(same, &tray, MIG_REFUSE, &one, &failure), 1);
+        assert_int_equal(oci_gpus_find(&container, same, &tray, &refuse, &one, &failure), 1);
         assert_string_equal(one.names, "0");
-        assert_int_equal(oci_gpus_find(every, &tray, MIG_REFUSE, &two, &failure), 1);
+        assert_int_equal(oci_gpus_find(&container, every, &tray, &refuse, &two, &failure), 1);
         assert_string_equal(two.names, "0,1");
-        assert_int_equal(oci_gpus_find(parts, &tray, MIG_SKIP, &none, &failure), 0);
-        assert_true(oci_gpus_find(parts, &tray, MIG_REFUSE, &none, &failure) < 0);
-        assert_true(oci_gpus_find(unknown, &tray, MIG_REFUSE, &none, &failure) < 0);
+        assert_int_equal(oci_gpus_find(&container, parts, &tray, &skip, &none, &failure), 0);
+        assert_true(oci_gpus_find(&container, parts, &tray, &refuse, &none, &failure) < 0);
+        assert_true(oci_gpus_find(&container, unknown, &tray, &refuse, &none, &failure) < 0);
         assert_int_equal(failure.exit_code, CLI_NO_GPU);
+        assert_int_equal(oci_gpus_find(&container, every, &tray, &observed, &none, &failure), 0);
         assert_null(none.ids);
+        assert_int_equal(oci_gpus_find(&container, same, &tray, &observed, &none, &failure), 1);
 }
 
 int main(void) {
