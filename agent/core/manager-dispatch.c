@@ -80,7 +80,8 @@ static void manager_add_own_wants(Manager *manager, usec_t now_usec, Wants *want
         manager->look_around |=
                         manager_poll_is_due(manager, now_usec); /* also when something else goes first */
         wants->all |= manager->look_around;
-        /* Not twice before a probe that waits: where pods come and go all the time there is always a reason. */
+        /* Not twice before a probe that waits: where pods come and go all the time there is always a
+         * reason. */
         wants->operation[VENDOR_TENANTS] |= manager->look_for_tenants && manager_has_leases(manager) &&
                         !(manager->out_operation == VENDOR_TENANTS &&
                                         (wants->all || wants->operation[VENDOR_PROBE]));

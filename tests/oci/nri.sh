@@ -3,7 +3,7 @@
 #
 # Debian 13's containerd with its NRI switched on, asked over the CRI as kubelet does, and gpuagent-nri as its plugin.
 . "$(dirname "$0")/lib.sh"
-needs jq busybox
+needs jq
 plugin=${GPUAGENT_BUILD:-$here/../../build}/hooks/nri/gpuagent-nri
 [ -x "$plugin" ] || { echo "1..0 # SKIP gpuagent-nri was not built" && exit 0; }
 if [ -z "${CONTAINERD_ROOT-}" ]; then # which may be another Debian's
