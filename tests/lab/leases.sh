@@ -45,6 +45,19 @@ lease_outlives_the_agent() {
         is "and are free" "$(column "$tray" TENANT)" '- - - -'
 }
 
+# Of a job that slurmd knows nothing about, as after an epilog that was lost: only a later run of it proves that the run
+# that had the GPU is over.
+later_run_takes_over() {
+        on "$tray" 'gpuagentctl --quiet acquire --tenant slurm/3999999.0 -i 3'
+        succeeds "another job does not get what a run that nobody saw has booked" on "$tray" \
+                '! gpuagentctl acquire --tenant slurm/3999998.1 -i 3'
+        succeeds "a later run of the same job does" on "$tray" 'gpuagentctl acquire --tenant slurm/3999999.1 -i 3'
+        is "and has it" "$(property "$tray" 3 Tenant)" slurm/3999999.1
+        like "after a reset" "$(on "$tray" 'journalctl --sync; journalctl --quiet --boot -u gpuagentd -o cat | tail -n 3')" \
+                'job 3999999: GPUs 3 reset'
+        on "$tray" 'gpuagentctl --quiet release --tenant slurm/3999999.1'
+}
+
 bus_restarts_during_an_epilog() {
         job=$(submit -w "$tray" --gpus=4 'true')
         within 30 "an epilog resets" is_resetting "$tray"
@@ -127,6 +140,7 @@ gate_is_off() {
 
 begin gate
 lease_outlives_the_agent
+later_run_takes_over
 bus_restarts_during_an_epilog
 epilog_in_a_chroot
 maintenance_closes_the_gate
