@@ -111,6 +111,10 @@ static int health_resume(Health *health, const Options *options, Failure *failur
         NodeDrain drain;
         int r;
 
+        /* A drained node's jobs run to their end first. */
+        for (size_t i = 0; i < health->tray.n_gpus; i++)
+                if (health->tray.gpus[i].tenant[0])
+                        return 0;
         r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
         if (r < 0 || drain != NODE_DRAINED_BY_US)
                 return r;
