@@ -25,7 +25,7 @@ deb_files() {
                 [[ $deb != *-dbgsym_* ]] || continue
                 dpkg-deb --contents "$deb" | awk -v package="$(dpkg-deb --field "$deb" Package)" \
                         '!/^d/ { sub("^\\.", "", $6); print package, $6 }'
-        done | sed -E 's, /lib/systemd, /usr/lib/systemd,; s,/usr/lib/[^/]*-linux-gnu/,/usr/lib/,; s,\.gz$,,' |
+        done | sed -E 's, /lib/systemd, /usr/lib/systemd,; s,/usr/lib/[^/]*-linux-gnu/,/usr/lib/,; s,\.gz$,,; s,/vendor-completions/,/site-functions/,' |
                 grep -vE '/usr/share/(doc|lintian)/' | LC_ALL=C sort
 }
 
