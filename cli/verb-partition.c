@@ -78,6 +78,8 @@ static int partition_list(Domain *domain, char **arguments, Failure *failure) {
         size_t n = 0;
         int r = -ENOMEM;
 
+        if (domain->trays.n_trays == 1 && !domain_is_complete(domain, failure))
+                return -EIO;
         for (size_t i = 0; i < domain->trays.n_trays; i++) {
                 n += domain->trays.trays[i].tray.n_gpus;
                 if (!host_tray_is_there(&domain->trays.trays[i]))
