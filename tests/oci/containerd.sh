@@ -76,7 +76,7 @@ eventually 10 "the GPU is free again" state_is 0 clean
 # Without an agent.
 stop_service gpuagentd
 new_pod "$a"
-within 5 "without an agent a container with a GPU is refused" start "$a" main 0 'sleep 1000'
+within 10 "without an agent a container with a GPU is refused" start "$a" main 0 'sleep 1000'
 state_of "$a" main "exited 128 StartError"
 is "at once" "$output" "exited 128 StartError"
 start "$a" other "" 'exit 7'

@@ -64,7 +64,7 @@ is "for the pod" "$(gpu 2 Tenant)" "pod/$pod"
 exits 0 "it ends" hook poststop i1 "$sandbox"
 exits 0 "the next container has the GPU" hook prestart i2 "$sandbox"
 is "without a reset" "$(gpu 2 Tenant) $(true_resets 2)" "pod/$pod $c"
-within 6 "another pod waits" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
+within 10 "another pod waits" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
 exits 1 "and is refused" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
 like "with who has it" "$output" "^gpuagent: GPUs 2 refused: GPU 2 is leased to pod/$pod"
 gpuagentctl --quiet release --tenant "pod/$pod"
@@ -155,7 +155,7 @@ gpuagentctl --quiet reset -i 0
 bundle "$one"
 exits 0 "a container books" hook prestart h1
 kill -STOP "$(main_pid gpuagentd)"
-within 2 "an agent that hangs does not hold up an end" hook poststop h1
+within 4 "an agent that hangs does not hold up an end" hook poststop h1
 exits 0 "nor make it fail" hook poststop h1
 kill -CONT "$(main_pid gpuagentd)"
 stop_service gpuagentd

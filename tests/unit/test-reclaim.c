@@ -249,8 +249,8 @@ static void test_what_was_seen_of_a_tenant_is_told(void **state) {
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "no-sign");
 }
 
-static void test_a_pod_is_looked_for_when_it_books(void **state) {
-        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+static void test_a_pod_or_container_is_looked_for_when_it_books(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
         Told told;
 
         f->fake.alive = "pod/a";
@@ -258,6 +258,11 @@ static void test_a_pod_is_looked_for_when_it_books(void **state) {
         fixture_run_for(f, USEC_PER_SEC);
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "alive");
         assert_int_equal(f->fake.started[VENDOR_TENANTS], 1);
+        f->fake.alive = "container/a";
+        assert_int_equal(fixture_acquire(f, "1", "container/a", &told), OUTCOME_DONE);
+        fixture_run_for(f, USEC_PER_SEC);
+        assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 1)), "alive");
+        assert_int_equal(f->fake.started[VENDOR_TENANTS], 2);
 }
 
 static void test_the_end_of_something_on_the_node_brings_a_look_at_once(void **state) {
@@ -312,7 +317,7 @@ int main(void) {
                 cmocka_unit_test(test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu),
                 cmocka_unit_test(test_one_of_the_tenants_that_share_leaves_without_a_reset),
                 cmocka_unit_test(test_what_was_seen_of_a_tenant_is_told),
-                cmocka_unit_test(test_a_pod_is_looked_for_when_it_books),
+                cmocka_unit_test(test_a_pod_or_container_is_looked_for_when_it_books),
                 cmocka_unit_test(test_the_end_of_something_on_the_node_brings_a_look_at_once),
                 cmocka_unit_test(test_pods_that_come_and_go_all_the_time_hold_up_no_probe),
         };
