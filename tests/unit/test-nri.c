@@ -10,6 +10,9 @@
 #include "hooks/nri/message.h"
 #include "hooks/nri/plugin.h"
 
+/* Its header, and then whole fields of two bytes. */
+#define FLOOD 4000001U
+
 #define POD_UID "a1b2c3d4-0000-1111-2222-333344445555"
 
 static char no_text[] = "", uid[] = POD_UID, cgroup[] = "kubepods-burstable-pod" POD_UID ".slice",
@@ -329,7 +332,7 @@ static void test_what_it_does_not_know_is_unimplemented(void **state) {
 
 /* A connection that ends would let the container through. */
 static void test_nonsense_is_refused_and_the_connection_lives(void **state) {
-        CLEANUP(free_ptr) uint8_t *flood = malloc(4000000);
+        CLEANUP(free_ptr) uint8_t *flood = malloc(FLOOD);
         CLEANUP(fixture_end) Fixture f;
         WireMessage message;
         Event e;
@@ -343,13 +346,13 @@ static void test_nonsense_is_refused_and_the_connection_lives(void **state) {
 
         /* a container of two million empty environment variables */
         memcpy(flood, "\x12\xfa\x91\xf4\x01", 5);
-        for (size_t i = 5; i + 1 < 4000000; i += 2)
+        for (size_t i = 5; i + 1 < FLOOD; i += 2)
                 memcpy(flood + i, "\x42", 2);
-        flood[1] = (uint8_t) (((4000000 - 5) & 0x7f) | 0x80);
-        flood[2] = (uint8_t) ((((4000000 - 5) >> 7) & 0x7f) | 0x80);
-        flood[3] = (uint8_t) ((((4000000 - 5) >> 14) & 0x7f) | 0x80);
-        flood[4] = (uint8_t) ((4000000 - 5) >> 21);
-        fixture_call_bytes(&f, "CreateContainer", flood, 4000000, 65536);
+        flood[1] = (uint8_t) (((FLOOD - 5) & 0x7f) | 0x80);
+        flood[2] = (uint8_t) ((((FLOOD - 5) >> 7) & 0x7f) | 0x80);
+        flood[3] = (uint8_t) ((((FLOOD - 5) >> 14) & 0x7f) | 0x80);
+        flood[4] = (uint8_t) ((FLOOD - 5) >> 21);
+        fixture_call_bytes(&f, "CreateContainer", flood, FLOOD, 65536);
         assert_int_not_equal(f.code, 0);
         assert_int_equal(f.told.gates, 0);
 
