@@ -23,6 +23,17 @@ static int hand_over(SlurmHook *hook, const Options *options, Failure *failure) 
         return r < 0 ? r : slurm_hook_call(hook, client, "Release", hook->gpus.ids, options, failure);
 }
 
+/* The agent has agreed. Where it may also leave a GPU as it is, one in MIG mode or that others share, only
+ * the journal says which were reset. */
+static const char* what_was_done(const SlurmHook *hook) {
+        if (!hook->resets)
+                return "released and not reset: handover.reset is off";
+        if (hook->observes || hook->config->handover.mig == MIG_SKIP ||
+                        hook->config->handover.shared == SHARED_COUNT)
+                return "released";
+        return "reset";
+}
+
 int verb_slurm_epilog(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(slurm_hook_done) SlurmHook hook = {};
@@ -49,9 +60,7 @@ int verb_slurm_epilog(const Options *options, int argc, char **argv) {
                         what = NULL;
                 return slurm_hook_fail(&hook, what ?: "GPU reset failed", &failure);
         }
-        /* What became of each is in the journal: one in MIG mode, or that others share, is not reset. */
         if (!options->quiet)
-                print_line(stdout, "job %u: GPUs %s released%s", hook.job.id, names,
-                                hook.resets ? "" : " and not reset: handover.reset is off");
+                print_line(stdout, "job %u: GPUs %s %s", hook.job.id, names, what_was_done(&hook));
         return hook_succeed();
 }
