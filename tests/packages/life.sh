@@ -82,7 +82,8 @@ in_host 'mkdir -p /etc/gpuagent && echo "reset-time: 6s" >/etc/gpuagent/emulatio
         dpkg --force-depends --install /srv/repository/gpuagent-emulation_*previous*.deb' >/dev/null 2>&1
 in_host 'systemd-run --quiet --unit=job sh -c "exec sleep infinity </dev/nvidia0"'
 like "the agent can be installed while a job runs" "$(apt install "gpuagent=$version~previous" \
-        "gpuagent-client=$version~previous" "gpuagent-slurm=$version~previous" "gpuagent-emulation=$version~previous")" \
+        "gpuagent-client=$version~previous" "gpuagent-slurm=$version~previous" "gpuagent-emulation=$version~previous" \
+        "gpuagent-oci-hook=$version~previous" "gpuagent-nri=$version~previous")" \
         'Setting up gpuagent '
 is "it resets nothing" "$(resets)" '0 0 0 0'
 in_host_is "the job goes on" 'systemctl is-active job' active
@@ -103,7 +104,7 @@ in_host 'gpuagent-emulate fail-reset 1 --count 1; gpuagentctl reset -i 1' >/dev/
 in_host 'systemd-run --quiet --unit=reset --property=RemainAfterExit=yes gpuagentctl reset -i 2'
 within 20 "a reset runs" states_are 'in-use quarantined resetting clean'
 agent=$(pid_of gpuagentd) driver=$(pid_of gpuagent-driver)
-like "an upgrade takes place meanwhile" "$(apt install gpuagent gpuagent-emulation gpuagent-slurm \
+like "an upgrade takes place meanwhile" "$(apt install gpuagent gpuagent-emulation gpuagent-slurm gpuagent-oci-hook gpuagent-nri \
         "gpuagent-client=$version~previous")" \
         "Setting up gpuagent \\($version\\)"
 within 60 "the reset ends well" in_host '[ "$(systemctl show --property SubState --value reset)" = exited ]'
@@ -130,10 +131,10 @@ in_host 'mkdir -p /etc/slurm && echo "Epilog=/usr/lib/gpuagent/slurm/epilog" >/e
 like "who takes away what slurm.conf names is warned" "$(apt remove gpuagent-slurm)" \
         'its scripts are still named in.*/etc/slurm/slurm.conf.*drains this node'
 in_host 'rm /etc/slurm/slurm.conf'
-like "the rest goes" "$(apt remove gpuagent gpuagent-client gpuagent-emulation)" 'Removing gpuagent '
+like "the rest goes" "$(apt remove gpuagent gpuagent-client gpuagent-emulation gpuagent-oci-hook gpuagent-nri)" 'Removing gpuagent '
 in_host_is "nothing of it runs" 'systemctl list-units --plain --no-legend "gpuagent*"; pgrep -f "^/usr/.*gpuagent"' ''
 in_host_is "the settings have stayed" 'cat /etc/gpuagent/gpuagentd.yaml' 'handover: {busy-grace: 7s}'
-apt purge gpuagent gpuagent-client gpuagent-slurm gpuagent-emulation >/dev/null
+apt purge gpuagent gpuagent-client gpuagent-slurm gpuagent-emulation gpuagent-oci-hook gpuagent-nri >/dev/null
 snapshot >"$lab_state/after"
 is "after a purge nothing is left" "$(LC_ALL=C comm -13 "$lab_state/before" "$lab_state/after")" ''
 is "and nothing else is missing" "$(LC_ALL=C comm -23 "$lab_state/before" "$lab_state/after")" ''
