@@ -11,7 +11,7 @@ in_tray
 install_hooks
 . "$(dirname "$0")/containerd-lib.sh"
 
-a=0a1b2c3d-1111-4222-8333-4444$(printf %08x $$) b=0b1b2c3d-1111-4222-8333-4444$(printf %08x $$)
+a=0a1b2c3d-1111-4222-8333-4444$(printf %08x "$unique") b=0b1b2c3d-1111-4222-8333-4444$(printf %08x "$unique")
 
 mkdir -p "$work"
 trap remove_cgroups EXIT

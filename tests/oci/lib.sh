@@ -21,7 +21,9 @@ needs() {
 }
 
 # What the tests make of cgroups is below one name, in every hierarchy, and is taken away in the end, as kubelet does it.
-cgroups=kubepods-gpuagent-$$
+# What others on this machine do at the same time has another PID namespace.
+unique=$(readlink /proc/self/ns/pid | tr -dc 0-9)
+cgroups=kubepods-gpuagent-$unique
 remove_cgroups() { # of whose path the pattern is a part
         find /sys/fs/cgroup -depth -type d -path "*$cgroups*$1*" -exec rmdir {} + 2>/dev/null
         return 0

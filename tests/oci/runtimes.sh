@@ -30,61 +30,62 @@ ended() { ! runtime "$1" state "$2" 2>/dev/null | jq -e '.status == "running"' >
 alive() { [ "$(gpu "$1" TenantPresence)" = alive ]; }
 
 mkdir $work
+id=c$unique-
 trap remove_cgroups EXIT
 # What crun wants, and runc takes.
 [ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup
 
 for name in runc crun; do
         before=$(true_resets 0)
-        bundle $name c1 0 'exit 4'
-        exits 4 "$name: a container with a GPU runs" runtime $name run c1
+        bundle $name "${id}1" 0 'exit 4'
+        exits 4 "$name: a container with a GPU runs" runtime $name run "${id}1"
         eventually 10 "$name: its GPU is reset" was_reset 0 "$before"
         eventually 5 "$name: and nobody's" tenant_is 0 ""
         is "$name: once" "$(true_resets 0)" $((before + 1))
 
-        bundle $name c2 0 'sleep 1000'
-        runtime $name run --detach c2 >/dev/null 2>&1 </dev/null
-        is "$name: a container that runs has the GPU" "$(gpu 0 Tenant)" container/c2
+        bundle $name "${id}2" 0 'sleep 1000'
+        runtime $name run --detach "${id}2" >/dev/null 2>&1 </dev/null
+        is "$name: a container that runs has the GPU" "$(gpu 0 Tenant)" "container/${id}2"
         eventually 10 "$name: and is seen" alive 0
         exits 1 "$name: nobody else gets it" gpuagentctl acquire --tenant slurm/1.0 -i 0
-        runtime $name kill c2 KILL
-        eventually 10 "$name: it is killed" ended $name c2
-        runtime $name delete --force c2 >/dev/null 2>&1
+        runtime $name kill "${id}2" KILL
+        eventually 10 "$name: it is killed" ended $name "${id}2"
+        runtime $name delete --force "${id}2" >/dev/null 2>&1
         eventually 10 "$name: its GPU is reset" was_reset 0 $((before + 1))
 
         gpuagentctl --quiet acquire --tenant slurm/1.0 -i 0
-        bundle $name c3 0 'exit 5'
+        bundle $name "${id}3" 0 'exit 5'
         code=0
-        output=$(runtime $name run c3 2>&1) || code=$?
+        output=$(runtime $name run "${id}3" 2>&1) || code=$?
         is "$name: a container whose GPU is another's does not start" "$((code > 0)) $(gpu 0 Tenant)" "1 slurm/1.0"
         [ $name = crun ] || like "$name: and says why" "$output" "gpuagent: GPUs 0 refused: GPU 0 is leased to slurm/1.0"
-        runtime $name delete --force c3 >/dev/null 2>&1
+        runtime $name delete --force "${id}3" >/dev/null 2>&1
         is "$name: its poststop changes nothing" "$(gpu 0 Tenant) $(true_resets 0)" "slurm/1.0 $((before + 2))"
         gpuagentctl --quiet release --tenant slurm/1.0
 
         # It never comes to its command, and crun calls no poststop.
         before=$(true_resets 0)
         eventually 10 "$name: the GPU is free" state_is 0 clean
-        bundle $name c7 0 'exit 5'
+        bundle $name "${id}7" 0 'exit 5'
         sed -i 's,/bin/sh,/bin/none,' "$work/$name/config.json"
-        runtime $name run c7 >/dev/null 2>&1
+        runtime $name run "${id}7" >/dev/null 2>&1
         eventually 10 "$name: a container that cannot be started gives its GPU back" was_reset 0 "$before"
         eventually 5 "$name: whoever noticed" tenant_is 0 ""
 
         # The agent is not there when the container ends.
-        bundle $name c4 0 'sleep 1000'
-        runtime $name run --detach c4 >/dev/null 2>&1 </dev/null
+        bundle $name "${id}4" 0 'sleep 1000'
+        runtime $name run --detach "${id}4" >/dev/null 2>&1 </dev/null
         eventually 10 "$name: a container has the GPU" alive 0
         stop_service gpuagentd
-        runtime $name kill c4 KILL
-        eventually 10 "$name: it is killed" ended $name c4
-        exits 0 "$name: it is deleted without an agent" runtime $name delete --force c4
-        bundle $name c5 1 'exit 5'
+        runtime $name kill "${id}4" KILL
+        eventually 10 "$name: it is killed" ended $name "${id}4"
+        exits 0 "$name: it is deleted without an agent" runtime $name delete --force "${id}4"
+        bundle $name "${id}5" 1 'exit 5'
         code=0
-        output=$(runtime $name run c5 2>&1) || code=$?
+        output=$(runtime $name run "${id}5" 2>&1) || code=$?
         is "$name: one with a GPU does not start then" "$((code > 0)) $((code != 5))" "1 1"
-        bundle $name c6 "" 'exit 5'
-        exits 5 "$name: one without does" runtime $name run c6
+        bundle $name "${id}6" "" 'exit 5'
+        exits 5 "$name: one without does" runtime $name run "${id}6"
         before=$(true_resets 0)
         start_agent
         eventually 10 "$name: the end that was missed is made good" was_reset 0 "$before"
