@@ -32,6 +32,12 @@ static bool clique_equal(const TopologyClique *a, const TopologyClique *b) {
         return a->id == b->id && streq(a->cluster, b->cluster);
 }
 
+/* It is written into a file of the controller's: a tray cannot put anything else there. */
+static bool is_uuid(const char *s) {
+        return strlen(s) == strlen("7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91") &&
+                        strspn(s, "0123456789abcdef-") == strlen(s);
+}
+
 /* 1 and *ret: it tells a clique · 0: not now · -ENOENT: there is no fabric for it to tell one of. */
 static int gpu_clique(const GpuView *gpu, TopologyClique *ret) {
         if (streq(gpu->state, "lost"))
@@ -40,7 +46,7 @@ static int gpu_clique(const GpuView *gpu, TopologyClique *ret) {
                 return -ENOENT;
         if (!streq(gpu->fabric_state, "completed") || gpu->clique_id == UNKNOWN_U32)
                 return 0;
-        if (gpu->cluster_uuid[0] == '\0' || strlen(gpu->cluster_uuid) >= sizeof ret->cluster)
+        if (!is_uuid(gpu->cluster_uuid))
                 return -ENOENT;
         *ret = (TopologyClique){ .id = gpu->clique_id };
         (void) snprintf(ret->cluster, sizeof ret->cluster, "%s", gpu->cluster_uuid);

@@ -110,6 +110,14 @@ int host_trays_read(const Options *options, char **hosts, HostTrays *ret) {
         return 0;
 }
 
+void host_tray_node(const HostTray *tray, char ret[static HOST_NAME_MAX + 1]) {
+        const char *name = tray->name;
+        bool address = name[strspn(name, "0123456789.")] == '\0';
+
+        (void) snprintf(ret, HOST_NAME_MAX + 1, "%.*s", (int) (address ? strlen(name) : strcspn(name, ".")),
+                        name);
+}
+
 void host_tray_report(const HostTray *tray) {
         print_complaint("%s: %s", tray->name, tray->failure.message ?: "out of memory");
 }

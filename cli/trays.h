@@ -3,6 +3,8 @@
  * by one event loop, and a tray that does not answer costs no more than its own deadline. */
 #pragma once
 
+#include <limits.h>
+
 #include "agent/config/client-config.h"
 #include "cli/gpu.h"
 
@@ -36,6 +38,10 @@ int host_trays_read(const Options *options, char **hosts, HostTrays *ret);
 static inline bool host_tray_is_there(const HostTray *tray) {
         return tray->failure.exit_code == CLI_DONE;
 }
+
+/* The tray as Slurm's node: the name that it was asked by, without a domain. What it calls itself does
+ * not count: it could take another one's place. */
+void host_tray_node(const HostTray *tray, char ret[static HOST_NAME_MAX + 1]);
 
 /* Says "gpuagentctl: TRAY: MESSAGE" on stderr. */
 void host_tray_report(const HostTray *tray);

@@ -27,16 +27,23 @@ static void print_group(const char *nodes, const char *lines) {
         }
 }
 
+static int append_node(char ***names, const HostTray *tray) {
+        char name[HOST_NAME_MAX + 1];
+
+        host_tray_node(tray, name);
+        return strv_append(names, name);
+}
+
 /* The trays whose lines are those of the first that has some left. 0 · -ENOMEM. */
 static int print_next(const HostTrays *trays, char **lines, size_t first) {
         CLEANUP(strv_free_ptr) char **names = NULL;
         CLEANUP(free_ptr) char *nodes = NULL, *text = take_ptr(&lines[first]);
         int r;
 
-        r = strv_append(&names, trays->trays[first].tray.node_name);
+        r = append_node(&names, &trays->trays[first]);
         for (size_t i = first + 1; r >= 0 && i < trays->n_trays; i++)
                 if (lines[i] && streq(lines[i], text)) {
-                        r = strv_append(&names, trays->trays[i].tray.node_name);
+                        r = append_node(&names, &trays->trays[i]);
                         free(take_ptr(&lines[i]));
                 }
         if (r >= 0)

@@ -22,20 +22,13 @@
  * next time. */
 #define UNREAD "# slurmctld has not read this yet\n"
 
-/* The node's name of a tray, in Slurm's spelling: without a domain. */
-static void node_name(const HostTray *tray, char *ret, size_t size) {
-        const char *name = host_tray_is_there(tray) ? tray->tray.node_name : tray->name;
-
-        (void) snprintf(ret, size, "%.*s", (int) strcspn(name, "."), name);
-}
-
 static int add_trays(const HostTrays *trays, Topology *ret, Failure *failure) {
         for (size_t i = 0; i < trays->n_trays; i++) {
                 const HostTray *tray = &trays->trays[i];
-                char name[256];
+                char name[HOST_NAME_MAX + 1];
                 int r;
 
-                node_name(tray, name, sizeof name);
+                host_tray_node(tray, name);
                 r = topology_add(ret, name, host_tray_is_there(tray) ? &tray->tray : NULL);
                 if (r == -EEXIST)
                         return failure_set(failure, CLI_FAILED, "%s is %s, which another tray is, too",

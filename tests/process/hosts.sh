@@ -34,7 +34,7 @@ is "is told in one line" "$output" "gpuagentctl: dead: ssh: connect to host dead
 exits 1 "a dead tray among others" gpuagentctl -H tray1,dead,tray2 list
 is "is named" "$(errors -H tray1,dead,tray2 list)" "gpuagentctl: dead: ssh: connect to host dead port 22: No route to host"
 is "and the others are there" "$(json -H tray1,dead,tray2 list | jq length)" 8
-exits 1 "a slow tray among others" gpuagentctl --timeout 1s -H slow,tray1,tray2 list
+exits 1 "a slow tray among others" gpuagentctl --timeout 4s -H slow,tray1,tray2 list
 like "is named" "$output" "gpuagentctl: slow: ssh does not get through"
 like "and the others are there" "$output" "tray1 +0 .*tray2 +0 "
 gpuagentctl --timeout 20s -H slow,tray1,tray2 verify >"$rack/out" 2>&1 &

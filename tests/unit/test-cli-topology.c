@@ -152,6 +152,18 @@ static void test_a_clique_of_another_cluster_is_another_block(void **state) {
         assert_int_equal(topology_last_block(&topology), 2);
 }
 
+static void test_a_tray_cannot_write_into_the_file(void **state) {
+        CLEANUP(topology_done) Topology topology = {}, none = {};
+        GpuView gpus[4];
+        Tray tray = tray_with(gpus, (uint32_t[]){ 1, 1, 1, 1 });
+
+        for (size_t i = 0; i < 4; i++)
+                gpus[i].cluster_uuid = "7f3c2a10\nBlockName=all Nodes=ALL\n000000";
+        assert_int_equal(topology_add(&topology, "n1", &tray), 0);
+        topology_resolve(&topology, &none, NOW);
+        assert_int_equal(topology.nodes[0].state, TOPOLOGY_LEFT_OUT);
+}
+
 static void test_files_of_others_and_spoilt_ones_are_not_read(void **state) {
         static const char *const spoilt[] = {
                 "# written by gpuagentctl topology\n# block001=" CLUSTER
@@ -254,6 +266,7 @@ int main(void) {
                 cmocka_unit_test(test_a_silent_tray_keeps_its_block_for_a_day),
                 cmocka_unit_test(test_gpus_that_say_nothing_do_not_outvote_the_others),
                 cmocka_unit_test(test_a_clique_of_another_cluster_is_another_block),
+                cmocka_unit_test(test_a_tray_cannot_write_into_the_file),
                 cmocka_unit_test(test_files_of_others_and_spoilt_ones_are_not_read),
                 cmocka_unit_test(test_slurm_does_not_see_comments),
                 cmocka_unit_test(test_only_features_of_ours_are_replaced),
