@@ -149,7 +149,8 @@ static int print_tray(Watch *watch, const Tray *tray) {
         if (watch->printed && watch->options.output == OUTPUT_TABLE)
                 (void) putchar('\n');
         (void) fputs(list, stdout);
-        (void) fflush(stdout);
+        if (fflush(stdout) != 0)
+                return -errno;
         free(watch->printed);
         watch->printed = take_ptr(&list);
         return 0;

@@ -42,6 +42,10 @@ wait $watcher 2>/dev/null
 $nobody "$(command -v gpuagentctl)" list --watch | head -n 1 >/run/tray/first
 is "who looks at one line has seen it end" "$(cut -d ' ' -f 1 /run/tray/first)" TRAY
 
+watch_into_full_disk() { timeout 20 gpuagentctl list --watch >/dev/full; }
+exits 1 "a full disk ends it" watch_into_full_disk
+like "and it says so" "$output" 'cannot print the list: No space left on device'
+
 # --- On a terminal. $1: its size; $2: who looks.
 
 mkfifo /run/tray/keys
