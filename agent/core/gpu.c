@@ -236,6 +236,22 @@ int gpu_soil(Gpu *gpu, GpuState record, const char *why, usec_t realtime_usec) {
         return 1;
 }
 
+/* Begins every reason of a GPU that was clean until it was given to another partition. */
+#define IN_CLIQUE "is in clique "
+
+/* It may be given to a third one before its reset, or back. */
+static void gpu_explain_clique(Gpu *gpu) {
+        uint32_t expected;
+
+        if (!startswith(gpu->reason, IN_CLIQUE) || gpu->sample.fabric_state != FABRIC_COMPLETED)
+                return;
+        if (gpu_clique_differs(gpu, &expected))
+                gpu_set_reason(gpu, IN_CLIQUE "%u, clique %u is expected", gpu->sample.clique_id, expected);
+        else
+                gpu_set_reason(gpu, IN_CLIQUE "%u, and was to leave it since its last reset",
+                                gpu->sample.clique_id);
+}
+
 /* A clean GPU for which the driver now wants something, or that was given to another partition. 1: it is
  * clean no more · 0. */
 static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
@@ -246,7 +262,7 @@ static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
         if (cure != CURE_NONE)
                 recovery_explain(gpu->sample.recovery_action, why, sizeof why);
         else if (gpu_clique_differs(gpu, &expected))
-                (void) snprintf(why, sizeof why, "is in clique %u, clique %u is expected",
+                (void) snprintf(why, sizeof why, IN_CLIQUE "%u, clique %u is expected",
                                 gpu->sample.clique_id, expected);
         else
                 return 0;
@@ -280,6 +296,8 @@ static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
                 gpu_set_reason(gpu, "not reset in this boot");
         else if (before == GPU_STATE_LOST)
                 gpu_set_reason(gpu, "was lost since its last reset");
+        else if (after == GPU_STATE_DIRTY)
+                gpu_explain_clique(gpu);
 
         if (before != after) {
                 gpu->state_since_realtime_usec = realtime_usec;

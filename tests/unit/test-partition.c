@@ -131,6 +131,25 @@ static void test_a_clean_gpu_that_is_to_move_is_clean_no_more(void **state) {
         assert_int_equal(f->fake.gpus[0].resets, 2);
 }
 
+static void test_what_is_expected_of_it_may_change_before_the_reset(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        assert_int_equal(fixture_reset(f, "", NULL, &told), OUTCOME_DONE);
+        assert_int_equal(set(f, "0", 0, ""), 0);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "is in clique 1, clique 0 is expected");
+        assert_int_equal(set(f, "0", 7, "a"), 0);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "is in clique 1, clique 7 is expected");
+        fixture_crash(f);
+        assert_int_equal(set(f, "0", 1, "b"), 0);
+        fabric_moves(f, 0, UNKNOWN_U32);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_DIRTY);
+        assert_string_equal(fixture_gpu(f, 0)->reason,
+                        "is in clique 1, and was to leave it since its last reset");
+        assert_int_equal(set(f, "0", 9, "c"), 0);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "is in clique 1, clique 9 is expected");
+}
+
 static void test_a_tenant_keeps_its_gpu_until_it_has_ended(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -291,6 +310,7 @@ int main(void) {
                 cmocka_unit_test(test_what_there_cannot_be_is_refused_and_changes_nothing),
                 cmocka_unit_test(test_what_is_not_on_file_is_not_set),
                 cmocka_unit_test(test_a_clean_gpu_that_is_to_move_is_clean_no_more),
+                cmocka_unit_test(test_what_is_expected_of_it_may_change_before_the_reset),
                 cmocka_unit_test(test_a_tenant_keeps_its_gpu_until_it_has_ended),
                 cmocka_unit_test(test_it_outlives_the_agent),
                 cmocka_unit_test(test_it_counts_until_the_fabric_moves),
