@@ -46,7 +46,8 @@ static int read_old(const char *path, char **ret_text, Topology *ret, Failure *f
         int r;
 
         r = file_read(AT_FDCWD, path, FILE_SIZE_MAX, &text, NULL);
-        if (r == -ENOENT)
+        /* Where the power fails, some file systems leave an empty file. */
+        if (r == -ENOENT || (r >= 0 && text[0] == '\0'))
                 return 0;
         if (r < 0)
                 return failure_errno(failure, r, "cannot read %s", path);

@@ -148,6 +148,10 @@ topology -q -o "$rack/link" 2>/dev/null
 holds "a link stays one" test -L "$rack/link"
 exits 1 "a folder that is not there" topology -o "$rack/none/topology.conf"
 exits 2 "--reconfigure without a file" topology --reconfigure
+true >"$rack/empty.conf"
+exits 0 "an empty file" topology -o "$rack/empty.conf"
+like "is nobody's" "$(head -n 1 "$rack/empty.conf")" "written by gpuagentctl topology"
+
 printf 'client: {}\n' >"$rack/config.yaml"
 exits 2 "without trays there is nothing to ask" topology
 configure
