@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/parse.h"
+
 void text_sanitize(char *s) {
         for (; *s != '\0'; s++)
                 if (*s < ' ' || *s > '~')
@@ -53,10 +55,10 @@ int failure_errno(Failure *failure, int r, const char *format, ...) {
         return r;
 }
 
-static const char *about_tray;
+static char about_tray[HOST_MAX + 1];
 
 void print_set_tray(const char *tray) {
-        about_tray = tray;
+        (void) snprintf(about_tray, sizeof about_tray, "%s", tray);
 }
 
 void print_complaint(const char *format, ...) {
@@ -67,7 +69,7 @@ void print_complaint(const char *format, ...) {
         if (vasprintf(&message, format, args) < 0)
                 message = NULL;
         va_end(args);
-        print_line(stderr, "gpuagentctl: %s%s%s", about_tray ?: "", about_tray ? ": " : "",
+        print_line(stderr, "gpuagentctl: %s%s%s", about_tray, about_tray[0] ? ": " : "",
                         message ?: "out of memory");
 }
 

@@ -33,7 +33,7 @@ int failure_set(Failure *failure, CliExit exit_code, const char *format, ...) PR
  * Returns r. */
 int failure_errno(Failure *failure, int r, const char *format, ...) PRINTF_FORMAT(3, 4);
 
-/* Messages are about this tray from now on: "gpuagentctl: TRAY: MESSAGE". It stays the caller's. */
+/* Messages are about this tray from now on: "gpuagentctl: TRAY: MESSAGE". */
 void print_set_tray(const char *tray);
 
 /* Says "gpuagentctl: MESSAGE" on stderr. */

@@ -46,6 +46,11 @@ gpuagentctl --timeout 20s -H slow,tray1,tray2 list >"$rack/out" 2>&1 &
 eventually 10 "nor does a table wait for it forever" grep -q "^tray2 " "$rack/out"
 kill $!
 
+if [ -w /dev/full ]; then
+        is "a report that cannot be written is told of, with the tray's name" \
+                "$({ gpuagentctl -H tray1 list >/dev/full; } 2>&1)" "gpuagentctl: tray1: cannot write the output"
+fi
+
 exits 0 "a reset of many" gpuagentctl -H tray1,tray2 reset -i 0
 is "is told for each" "$(sort <<<"$output" | paste -sd ';')" "tray1: GPUs 0 reset;tray2: GPUs 0 reset"
 exits 1 "one tray that has no such GPU" gpuagentctl -H tray1,tray2 reset -i 9
