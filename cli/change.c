@@ -54,7 +54,7 @@ static int assign_words(
         return 0;
 }
 
-/* Has the fabric move GPUs of one tray. 0 · negative, and *failure. */
+/* Has the fabric move GPUs of one tray. 0 · -ETIMEDOUT (it may have) or another negative, and *failure. */
 static int assign(const Domain *domain, const Member *members, size_t n, const Partition *to,
                 Failure *failure) {
         CLEANUP(strv_free_ptr) char **words = NULL;
@@ -68,8 +68,9 @@ static int assign(const Domain *domain, const Member *members, size_t n, const P
         if (r == 0)
                 return 0;
         why = r == -ETIMEDOUT ? "does not end" : r < 0 ? strerror(-r) : last_line(output);
-        return failure_set(failure, CLI_FAILED, "%s: the fabric refuses (client.fabric-assign): %s",
+        (void) failure_set(failure, CLI_FAILED, "%s: the fabric refuses (client.fabric-assign): %s",
                         tray_name(domain, members), why[0] ? why : "it does not say why");
+        return r < 0 ? r : -EIO;
 }
 
 /* Those of members[0..n) that were in the same partition as members[0]; they come to the front. */
@@ -147,7 +148,7 @@ static int change_fabric(Domain *domain, const Partition *to, Failure *failure) 
                 r = assign(domain, &domain->members[i], n, to, failure);
                 if (r >= 0)
                         continue;
-                for (size_t j = 0; j < i; j += n) {
+                for (size_t j = 0, end = r == -ETIMEDOUT ? i + n : i; j < end; j += n) {
                         n = domain_same_tray(domain, j);
                         undo(domain, &domain->members[j], n, false);
                 }

@@ -16,8 +16,9 @@
 
 #define ERRORS_MAX 4096
 
-/* The child's files: the socket is its stdin and stdout, the pipe its stderr. 0 · negative errno. */
-static int spawn(char *const argv[], int socket, int errors, pid_t *ret) {
+/* The child's files: the socket is its stdin and stdout, the pipe its stderr. `apart`: out of the reach of a
+ * terminal's ^C, and of its keyboard. 0 · negative errno. */
+static int spawn(char *const argv[], int socket, int errors, bool apart, pid_t *ret) {
         posix_spawn_file_actions_t files;
         posix_spawnattr_t attributes;
         sigset_t none, fatal;
@@ -45,7 +46,9 @@ static int spawn(char *const argv[], int socket, int errors, pid_t *ret) {
         if (r == 0)
                 r = posix_spawnattr_setsigdefault(&attributes, &fatal);
         if (r == 0)
-                r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+                r = posix_spawnattr_setflags(&attributes,
+                                (short) (POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                (apart ? POSIX_SPAWN_SETPGROUP : 0)));
         if (r == 0)
                 r = posix_spawnp(ret, argv[0], &files, &attributes, argv, environ);
         (void) posix_spawnattr_destroy(&attributes);
@@ -76,7 +79,7 @@ int ssh_start(const char *host, const char *command, bool batch, Ssh *ret, int *
         if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0 || fcntl(errors, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
 
-        r = spawn((char *const *) argv, theirs, their_errors, &pid);
+        r = spawn((char *const *) argv, theirs, their_errors, batch, &pid);
         if (r < 0)
                 return r;
 

@@ -132,15 +132,45 @@ static void warn_of_split(const Domain *domain, size_t place) {
                 }
 }
 
+static bool is_member(const Domain *domain, const GpuView *gpu) {
+        for (size_t i = 0; i < domain->n_members; i++)
+                if (streq(domain->members[i].uuid, gpu->uuid))
+                        return true;
+        return false;
+}
+
+/* Another operator may have taken the same GPUs, or the same number, at the same time. Of two, the one who
+ * looks last sees it; `alone`: nobody else is to be in the partition. */
+static int check_change(const Domain *domain, const Partition *to, bool alone, Failure *failure) {
+        for (size_t i = 0; i < domain->trays.n_trays; i++) {
+                const HostTray *tray = &domain->trays.trays[i];
+
+                for (size_t j = 0; j < tray->tray.n_gpus; j++) {
+                        const GpuView *gpu = &tray->tray.gpus[j];
+                        bool ours = is_member(domain, gpu);
+
+                        if (ours && gpu->partition != to->id)
+                                return failure_set(failure, CLI_FAILED,
+                                                "GPU %u of %s is not in partition %u: somebody else has "
+                                                "moved it meanwhile",
+                                                gpu->index, tray->name, to->id);
+                        if (!ours && alone && gpu->partition == to->id)
+                                return failure_set(failure, CLI_FAILED,
+                                                "GPU %u of %s is in partition %u, too: somebody else has "
+                                                "made it meanwhile; remove your GPUs, and take another --id",
+                                                gpu->index, tray->name, to->id);
+                }
+        }
+        return 0;
+}
+
 /* Moves what was chosen, and says what comes next. */
-static int change(Domain *domain, const Partition *to, const char *done, Failure *failure) {
+static int change(Domain *domain, const Partition *to, bool alone, const char *done, Failure *failure) {
         int r;
 
-        if (domain->n_members > 0) {
-                r = domain_change(domain, to, failure);
-                if (r < 0)
-                        return r;
-        }
+        r = domain->n_members > 0 ? domain_change(domain, to, failure) : 0;
+        if (r < 0)
+                return r;
         if (!domain->options->quiet)
                 print_line(stdout, "%s", done);
         (void) fflush(stdout);
@@ -151,6 +181,9 @@ static int change(Domain *domain, const Partition *to, const char *done, Failure
                         say_pending(domain, i, n);
                 warn_of_split(domain, domain->members[i].tray);
         }
+        r = check_change(domain, to, alone, failure);
+        if (r < 0)
+                return r;
         return domain->options->until_reset ? change_wait(domain) : CLI_DONE;
 }
 
@@ -191,14 +224,13 @@ static int check_name(const Domain *domain, const char *name, Failure *failure) 
         Partition other;
         uint32_t number;
 
-        if (strlen(name) == 0 || strlen(name) >= PARTITION_NAME_SIZE || streq(name, "-") ||
+        if (strlen(name) == 0 || strlen(name) >= PARTITION_NAME_SIZE || name[0] == '-' ||
                         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
                                         strlen(name) ||
                         parse_u32(name, UINT32_MAX, &number) >= 0)
                 return failure_set(failure, CLI_USAGE,
                                 "'%s' is no name of a partition: up to 63 letters, digits, '.', '_' and "
-                                "'-', "
-                                "and no number",
+                                "'-', the first no '-', and no number",
                                 name);
         if (domain_find_partition(domain, name, &other, &none) >= 0)
                 return failure_set(
@@ -243,7 +275,7 @@ static int partition_create(Domain *domain, char **arguments, Failure *failure) 
                 return r;
         (void) snprintf(to.name, sizeof to.name, "%s", arguments[0]);
         (void) snprintf(done, sizeof done, "partition created: %u %s", to.id, to.name);
-        return change(domain, &to, done, failure);
+        return change(domain, &to, true, done, failure);
 }
 
 static int partition_add(Domain *domain, char **arguments, Failure *failure) {
@@ -260,7 +292,7 @@ static int partition_add(Domain *domain, char **arguments, Failure *failure) {
                 return r;
         partition_format(&to, name, sizeof name);
         (void) snprintf(done, sizeof done, "GPUs added: %s", name);
-        return change(domain, &to, done, failure);
+        return change(domain, &to, false, done, failure);
 }
 
 static int partition_remove(Domain *domain, char **arguments, Failure *failure) {
@@ -278,7 +310,7 @@ static int partition_remove(Domain *domain, char **arguments, Failure *failure) 
                 return r;
         partition_format(&from, name, sizeof name);
         (void) snprintf(done, sizeof done, "GPUs removed: %s", name);
-        return change(domain, &none, done, failure);
+        return change(domain, &none, false, done, failure);
 }
 
 /* Of a tray that does not answer nobody knows whether its GPUs are in it. */
@@ -296,7 +328,7 @@ static int partition_delete(Domain *domain, char **arguments, Failure *failure) 
                 r = domain_choose_partition(domain, from.id, failure);
         if (r < 0)
                 return r;
-        return change(domain, &none, "partition deleted; its GPUs are in no partition", failure);
+        return change(domain, &none, false, "partition deleted; its GPUs are in no partition", failure);
 }
 
 static const struct {

@@ -12,7 +12,8 @@ trap 'rack_down "$rack" 2>/dev/null' EXIT
 rack_up "$rack" tray1 tray2 || { echo "Bail out! a tray did not come up" && exit 1; }
 
 real=$(realpath "$here/../../agent/emulation/fabric-assign")
-# The fabric, and what goes wrong with it: "refuses TRAY", "ends the agent of TRAY".
+# The fabric, and what goes wrong with it: "refuses TRAY", "ends the agent of TRAY", "meanwhile TRAY COMMAND..." with another
+# operator's change, "interrupts TRAY" with ^C.
 cat >"$rack/assign" <<EOF2
 #!/bin/bash
 case \$(cat "$rack/fault" 2>/dev/null) in
@@ -21,6 +22,11 @@ case \$(cat "$rack/fault" 2>/dev/null) in
         nsenter -t "\$(cat "$rack/trays/\$1")" --mount --pid sh -c '
                 pid=\$(cat /run/tray/gpuagentd.pid) && kill \$pid && while [ -e /proc/\$pid ]; do sleep 0.05; done'
         ;;
+"meanwhile \$1 "*)
+        read -r _ _ command <"$rack/fault"
+        gpuagentctl --config "$rack/config" partition \$command >/dev/null
+        ;;
+"interrupts \$1") kill -INT -- "-\$(ps -o pgid= "\$PPID" | tr -d ' ')" ;;
 esac
 exec nsenter -t "\$(cat "$rack/trays/\$1")" --mount --uts --pid "$real" "\$@"
 EOF2
@@ -106,6 +112,25 @@ refused 3 "an unknown GPU" 'tray2 has no GPU 4' remove default tray1 tray2:3-4
 refused 2 "what names no GPUs" "'tray1:0-' names no GPUs" remove default tray1:0-
 refused 2 "no GPUs" 'the command is: partition remove PARTITION GPU' remove default
 refused 2 "an option of another verb" 'the command is: partition add' add default tray1 --id 3
+
+refused 2 "a name like an option" "'--help' is no name of a partition" create -- --help tray1
+
+# --- two operators, and one who has second thoughts
+
+partition remove default tray1 tray2 >/dev/null
+echo "meanwhile tray1 create theirs tray2:0" >"$rack/fault"
+exits 1 "a number that somebody else takes meanwhile" partition create ours tray1:0 --wait
+like "is told of" "$output" 'GPU 0 of tray2 is in partition 2, too: somebody else has made it meanwhile'
+is "before a GPU is reset into it" "$(cliques)" "1 1 1 1 1 1 1 1"
+rm "$rack/fault"
+partition remove 2 tray1:0 >/dev/null
+is "each goes his way" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;2 tray2 0"
+partition delete theirs >/dev/null
+echo "interrupts tray2" >"$rack/fault"
+setsid gpuagentctl --config "$rack/config" partition add default tray1 tray2 >/dev/null 2>&1
+rm "$rack/fault"
+is "who has second thoughts gets all of it" "$(partitions) $(fabric)" "$all_default 32766 32766 32766 32766 32766 32766 32766 32766"
+partition add default tray1 tray2 --wait >/dev/null
 
 # --- all or nothing
 
