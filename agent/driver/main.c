@@ -98,6 +98,10 @@ static void stop_queue(void *userdata) {
 }
 
 static int on_served_long_enough(sd_event_source *source, uint64_t now, void *userdata) {
+        const Program *program = userdata;
+
+        if (program->stopped)
+                return 0; /* a reset of nobody's ends still */
         log_message(LOG_WARNING,
                         "gpuagentd does not come to an end with its handovers, stopping all the same");
         stop_queue(userdata);
