@@ -140,9 +140,14 @@ void partition_of_gpu(const GpuView *gpu, Partition *ret) {
 }
 
 static int choose_gpu(Domain *domain, size_t tray, const GpuView *gpu, Failure *failure) {
+        char uuid[GPU_UUID_SIZE];
         Member *larger, *place;
         size_t i = 0;
 
+        /* It becomes an argument of the fabric's controller. */
+        if (gpu_uuid_parse(gpu->uuid, uuid) < 0)
+                return failure_set(failure, CLI_FAILED, "%s says that it has '%s', which is no GPU",
+                                domain->trays.trays[tray].name, gpu->uuid);
         while (i < domain->n_members &&
                         (domain->members[i].tray < tray ||
                                         (domain->members[i].tray == tray &&

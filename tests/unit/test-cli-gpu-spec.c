@@ -3,10 +3,12 @@
 #include "cli/gpu-spec.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/text.h"
+#include "cli/domain.h"
 #include "tests/unit/unit.h"
 
 /* "TRAY 0 2", "TRAY" for all GPUs. */
@@ -89,6 +91,23 @@ static void test_a_tray_is_found_by_name_before_slot(void **state) {
         finds("a", NULL, -ENOENT);
 }
 
+/* A tray that is not what it was could have the fabric's controller read an option, or another command. */
+static void test_a_gpu_without_a_true_uuid_is_not_chosen(void **state) {
+        GpuView gpus[] = { { .uuid = "GPU-05229201-2719-ab58-c1f2-18f06f8ab938", .partition_name = "" },
+                { .uuid = "--all", .index = 1, .partition = 7, .partition_name = "" } };
+        HostTray tray = { .name = "a", .tray = { .gpus = gpus, .n_gpus = 2 } };
+        Domain domain = { .hosts = (char *[]){ (char *) "a", NULL },
+                .trays = { .trays = &tray, .n_trays = 1 } };
+        CLEANUP(failure_done) Failure failure = {};
+
+        assert_int_equal(domain_choose(&domain, "a:0", &failure), 0);
+        assert_true(domain_choose(&domain, "a", &failure) < 0);
+        assert_string_equal(failure.message, "a says that it has '--all', which is no GPU");
+        assert_true(domain_choose_partition(&domain, 7, &failure) < 0);
+        assert_int_equal(domain.n_members, 1);
+        free(domain.members);
+}
+
 int main(void) {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_trays_and_their_gpus_are_read),
@@ -96,6 +115,7 @@ int main(void) {
                 cmocka_unit_test(test_what_names_no_gpus_is_refused),
                 cmocka_unit_test(test_a_name_of_any_length_is_refused_or_read),
                 cmocka_unit_test(test_a_tray_is_found_by_name_before_slot),
+                cmocka_unit_test(test_a_gpu_without_a_true_uuid_is_not_chosen),
         };
 
         return cmocka_run_group_tests_name("cli-gpu-spec", tests, NULL, NULL);
