@@ -97,8 +97,16 @@ like "a pod that has no cgroup gives no sign" "$(tenants)" "$pod no-sign"
 like "another kind of tenant gives none that is known" "$(tenants)" 'vm/1 unknown'
 touch /run/tray/spool-n1/n1_28.0
 like "a step of another job is no sign of it" "$(tenants)" 'slurm/27.0 no-sign'
-touch /run/tray/spool-n1/n1_27.4294967291
+python3 -c 'import signal, socket
+s = socket.socket(socket.AF_UNIX)
+s.bind("/run/tray/spool-n1/n1_27.4294967291")
+s.listen()
+signal.pause()' &
+step=$!
+until [ -S /run/tray/spool-n1/n1_27.4294967291 ]; do sleep 0.01; done
 like "a step is" "$(tenants)" 'slurm/27.0 alive'
+kill -KILL $step && wait $step 2>/dev/null
+like "the socket of one that was killed is not" "$(tenants)" 'slurm/27.0 no-sign'
 rm /run/tray/spool-n1/n1_27.4294967291
 touch /run/tray/spool-n1/n1_s0123456789abc.0
 like "a step that is named by a SLUID may be anyone's" "$(tenants)" 'slurm/27.0 unknown'

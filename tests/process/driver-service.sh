@@ -39,7 +39,9 @@ is "it was told the GPU by its bus id" "$(cat /run/tray/smi-arguments)" "--gpu-r
 is "in a clean environment" "$(grep -cvE '^(PATH=/usr/local/sbin:|LC_ALL=C$|PWD=)' /run/tray/smi-environment)" 0
 
 gpuagent-emulate recovery 0 gpu-reset
-like "a reset that leaves a recovery action behind has failed" "$(ask reset 5 "${uuids[0]}")" " failed recovery action gpu-reset"
+like "a reset that leaves a recovery action behind says so" "$(ask reset 5 "${uuids[0]}")" " action=gpu-reset "
+gpuagent-emulate recovery 0 bus-reset
+like "one that leaves a graver one has failed" "$(ask reset 5 "${uuids[0]}")" " failed recovery action bus-reset"
 is "and brings no look" "$(ask reset 5 "${uuids[0]}" | grep -c 'processes=')" 0
 gpuagent-emulate heal
 

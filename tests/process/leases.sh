@@ -45,8 +45,6 @@ holds "a lease ended by force has an entry of its own" grep -q \
 is "and the journal tells whose lease it was" "$(said)" "GPUs 0 reset for pod/y (by force: GPU 0 was leased to pod/x)"
 exits 0 "the tenant can, with all it has" gpuagentctl release --tenant pod/x
 is "nobody has any" "$(tenants)" "- - - -"
-exits 0 "--help fits a screen" gpuagentctl --help
-holds "of thirty lines" [ "$(wc -l <<<"$output")" -le 30 ]
 
 # A container in a Slurm job: it has what its job has.
 inside() { # CGROUP USER VERB…: as if the caller stood in that cgroup
