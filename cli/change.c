@@ -195,8 +195,7 @@ int domain_change(Domain *domain, const Partition *to, Failure *failure) {
         if (!domain->config->fabric_assign[0])
                 return failure_set(failure, CLI_FAILED,
                                 "client.fabric-assign is not set: nothing says how the fabric is changed "
-                                "from "
-                                "here; see gpuagentctl.yaml(5)");
+                                "from here; see gpuagentctl.yaml(5)");
 
         /* A person who has second thoughts gets all of it, and not a half. */
         (void) sigemptyset(&stopping);

@@ -4,11 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/base/text.h"
 #include "cli/gpu-spec.h"
-#include "cli/hosts.h"
 
 void domain_done(Domain *domain) {
         host_trays_done(&domain->trays);
@@ -18,16 +16,7 @@ void domain_done(Domain *domain) {
         *domain = (Domain){};
 }
 
-static int add_local(char ***hosts) {
-        char name[256] = "";
-
-        if (gethostname(name, sizeof name - 1) < 0)
-                return -errno;
-        name[strcspn(name, ".")] = '\0';
-        return strv_append(hosts, name);
-}
-
-/* Where nobody has said which trays there are, those that are named. */
+/* The trays of the GPUs that are named. */
 static int add_named(char ***hosts, char *const *specs) {
         int r = 0;
 
@@ -48,30 +37,15 @@ static int add_named(char ***hosts, char *const *specs) {
         return r;
 }
 
-static int collect_hosts(Domain *domain, char *const *specs, Failure *failure) {
-        int r = 0;
-
-        if (domain->options->hosts)
-                return hosts_parse(domain->options->hosts, &domain->hosts, failure);
-        STRV_FOREACH (tray, domain->config->trays)
-                if (r >= 0)
-                        r = strv_append(&domain->hosts, *tray);
-        if (r >= 0 && !domain->hosts)
-                r = add_named(&domain->hosts, specs);
-        if (r >= 0 && !domain->hosts)
-                r = add_local(&domain->hosts);
-        return r < 0 ? failure_errno(failure, r, "cannot collect the trays") : 0;
-}
-
 int domain_open(const Options *options, char *const *specs, Domain *ret, Failure *failure) {
         CLEANUP(domain_done) Domain domain = { .options = options };
-        CLEANUP(free_ptr) char *message = NULL;
+        CLEANUP(strv_free_ptr) char **named = NULL;
         int r;
 
-        r = client_config_load(options->config_path, &domain.config, &message);
+        r = add_named(&named, specs);
         if (r < 0)
-                return failure_set(failure, CLI_FAILED, "%s", message ? message : strerror(-r));
-        r = collect_hosts(&domain, specs, failure);
+                return failure_errno(failure, r, "cannot collect the trays");
+        r = host_trays_named(options, named, &domain.config, &domain.hosts, failure);
         if (r < 0)
                 return r;
         r = host_trays_read(options, domain.hosts, &domain.trays);
@@ -205,17 +179,15 @@ int domain_choose(Domain *domain, const char *text, Failure *failure) {
         r = gpu_spec_parse(text, &spec);
         if (r == -EINVAL)
                 return failure_set(failure, CLI_USAGE,
-                                "'%s' names no GPUs; give TRAY, TRAY:0-1, TRAY:0,2, or the tray's slot as "
-                                "in "
-                                "2:0,3",
+                                "'%s' names no GPUs; give TRAY, TRAY:0-1, TRAY:0,2, or the tray's slot "
+                                "as in 2:0,3",
                                 text);
         if (r < 0)
                 return failure_errno(failure, r, "cannot read '%s'", text);
         if (gpu_spec_find(&spec, domain->hosts, &place) < 0)
                 return failure_set(failure, CLI_NO_GPU, "'%s' is no tray of %s", spec.tray,
                                 domain->options->hosts                  ? "-H"
-                                                : domain->config->trays ? "client.trays in "
-                                                                          "gpuagentctl.yaml"
+                                                : domain->config->trays ? "client.trays in gpuagentctl.yaml"
                                                                         : "this command; client.trays in "
                                                                           "gpuagentctl.yaml is empty");
         return choose_of_tray(domain, place, &spec, failure);
@@ -294,8 +266,8 @@ int domain_find_partition(const Domain *domain, const char *text, Partition *ret
                                 continue;
                         if (found.id != PARTITION_NONE && found.id != tray->gpus[j].partition)
                                 return failure_set(failure, CLI_USAGE,
-                                                "'%s' is the name of partition %u and of %u; give the "
-                                                "number",
+                                                "'%s' is the name of partition %u and of %u; "
+                                                "give the number",
                                                 text, found.id, tray->gpus[j].partition);
                         if (found.id == PARTITION_NONE || !found.name[0])
                                 partition_of_gpu(&tray->gpus[j], &found);

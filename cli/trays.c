@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "agent/base/text.h"
@@ -26,14 +27,12 @@ void host_trays_done(HostTrays *trays) {
         *trays = (HostTrays){};
 }
 
-int host_trays_named(const Options *options, const ClientConfig *config, char ***ret, Failure *failure) {
+static int hosts_without_list(const ClientConfig *config, char **named, char ***ret, Failure *failure) {
         CLEANUP(strv_free_ptr) char **hosts = NULL;
         char name[256];
         int r = 0;
 
-        if (options->hosts)
-                return hosts_parse(options->hosts, ret, failure);
-        STRV_FOREACH (host, config->trays)
+        STRV_FOREACH (host, config->trays ?: named)
                 if (r >= 0)
                         r = strv_append(&hosts, *host);
         if (r >= 0 && !hosts) {
@@ -44,6 +43,24 @@ int host_trays_named(const Options *options, const ClientConfig *config, char **
                 return failure_errno(failure, r, "cannot read the list of trays");
 
         *ret = take_ptr(&hosts);
+        return 0;
+}
+
+int host_trays_named(const Options *options, char **named, ClientConfig **ret_config, char ***ret_hosts,
+                Failure *failure) {
+        CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
+        CLEANUP(free_ptr) char *message = NULL;
+        int r;
+
+        r = client_config_load(options->config_path, &config, &message);
+        if (r < 0)
+                return failure_set(failure, CLI_FAILED, "%s", message ?: strerror(-r));
+        r = options->hosts ? hosts_parse(options->hosts, ret_hosts, failure)
+                           : hosts_without_list(config, named, ret_hosts, failure);
+        if (r < 0)
+                return r;
+
+        *ret_config = take_ptr(&config);
         return 0;
 }
 

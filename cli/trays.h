@@ -24,9 +24,11 @@ typedef struct HostTrays {
 
 void host_trays_done(HostTrays *trays);
 
-/* The trays that a verb is about: those of -H, else client.trays, else this one. 0 and *ret (a strv to be
- * freed) · negative, and *failure says what is wrong. */
-int host_trays_named(const Options *options, const ClientConfig *config, char ***ret, Failure *failure);
+/* Reads the configuration and lists the trays that a verb is about: those of -H, else client.trays, else
+ * `named` (a strv, or NULL), else this one. 0, *ret_config and *ret_hosts (a strv), both to be freed ·
+ * negative, and *failure says what is wrong. */
+int host_trays_named(const Options *options, char **named, ClientConfig **ret_config, char ***ret_hosts,
+                Failure *failure);
 
 /* Connects to all hosts (a strv, which stays the caller's) and reads what their agents say. What then is
  * sent with client_start() to some of them, and waited for with client_finish(), goes on in parallel,

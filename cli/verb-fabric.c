@@ -251,7 +251,6 @@ int verb_fabric(const Options *options, int argc, char **argv) {
         CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
         CLEANUP(strv_free_ptr) char **hosts = NULL;
         CLEANUP(host_trays_done) HostTrays trays = {};
-        CLEANUP(free_ptr) char *message = NULL;
         size_t view = 0;
         int r;
 
@@ -260,10 +259,7 @@ int verb_fabric(const Options *options, int argc, char **argv) {
         if (view == ELEMENTSOF(views))
                 return fail_with(CLI_USAGE, "the command is: fabric domain|trays|links");
 
-        r = client_config_load(options->config_path, &config, &message);
-        if (r < 0)
-                return fail_with(CLI_FAILED, "%s", message ?: strerror(-r));
-        r = host_trays_named(options, config, &hosts, &failure);
+        r = host_trays_named(options, NULL, &config, &hosts, &failure);
         if (r < 0)
                 return failure_report(&failure);
         r = host_trays_read(options, hosts, &trays);

@@ -81,16 +81,11 @@ int verb_gres(const Options *options, int argc, char **argv) {
         CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
         CLEANUP(strv_free_ptr) char **hosts = NULL;
         CLEANUP(host_trays_done) HostTrays trays = {};
-        CLEANUP(free_ptr) char *message = NULL;
         int r;
 
-        r = client_config_load(options->config_path, &config, &message);
-        if (r < 0)
-                return fail_with(CLI_FAILED, "%s", message ?: strerror(-r));
-        r = host_trays_named(options, config, &hosts, &failure);
+        r = host_trays_named(options, NULL, &config, &hosts, &failure);
         if (r < 0)
                 return failure_report(&failure);
-
         r = host_trays_read(options, hosts, &trays);
         if (r >= 0)
                 r = print_trays(&trays);

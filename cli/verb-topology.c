@@ -178,20 +178,17 @@ int verb_topology(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
         CLEANUP(strv_free_ptr) char **hosts = NULL;
-        CLEANUP(free_ptr) char *message = NULL;
         int r;
 
         if (options->reconfigure && !options->output_path)
                 return fail_with(CLI_USAGE, "--reconfigure needs a file, with -o");
-        r = client_config_load(options->config_path, &config, &message);
+        r = host_trays_named(options, NULL, &config, &hosts, &failure);
         if (r < 0)
-                return fail_with(CLI_FAILED, "%s", message ?: strerror(-r));
+                return failure_report(&failure);
         /* One tray is no topology. */
         if (!options->hosts && !config->trays)
                 return fail_with(CLI_USAGE,
                                 "say which trays there are, in client.trays of gpuagentctl.yaml or with -H");
-        r = host_trays_named(options, config, &hosts, &failure);
-        if (r >= 0)
-                r = run(options, config, hosts, &failure);
+        r = run(options, config, hosts, &failure);
         return r < 0 ? failure_report(&failure) : CLI_DONE;
 }
