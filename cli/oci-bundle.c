@@ -74,16 +74,20 @@ static size_t length(json_object *array) {
         return array ? json_object_array_length(array) : 0;
 }
 
-/* The pod by what containerd and CRI-O write into the annotations, which no pod's author can change. */
+/* The pod by what containerd and CRI-O write into the annotations. CRI-O puts all those of the pod's author
+ * beside its own, and containerd can be told to: where both engines seem to have written, one has not, and
+ * no namespace is proven. */
 static void see_pod(json_object *annotations, OciContainer *container) {
         CLEANUP(json_put_ptr) json_object *parsed = NULL;
         const char *uid = text_of(annotations, "io.kubernetes.cri.sandbox-uid");
         const char *namespace = text_of(annotations, "io.kubernetes.cri.sandbox-namespace");
         const char *labels = text_of(annotations, "io.kubernetes.cri-o.Labels");
 
-        if (!uid && labels && json_read_object(labels, strlen(labels), &parsed) >= 0) {
+        if (labels && json_read_object(labels, strlen(labels), &parsed) >= 0) {
+                bool both = uid || namespace;
+
                 uid = text_of(parsed, "io.kubernetes.pod.uid");
-                namespace = text_of(parsed, "io.kubernetes.pod.namespace");
+                namespace = both ? NULL : text_of(parsed, "io.kubernetes.pod.namespace");
         }
         if (uid)
                 oci_see_pod(container, uid, namespace ?: "");
@@ -127,11 +131,12 @@ static int see_devices(json_object *linux_part, OciContainer *container) {
                 r = oci_see_device(container, text_of(item(devices, i), "path") ?: "",
                                 text_of(item(devices, i), "type") ?: "",
                                 number_of(item(devices, i), "major"), number_of(item(devices, i), "minor"));
-        for (size_t i = 0; i < length(rules); i++) {
+        for (size_t i = 0; i < length(rules) && r >= 0; i++) {
                 json_object *rule = item(rules, i), *allow = member(rule, "allow", json_type_boolean);
 
-                oci_see_device_rule(container, json_object_get_boolean(allow), text_of(rule, "type"),
-                                number_of(rule, "major"), number_of(rule, "minor"));
+                r = oci_see_device_rule(container, json_object_get_boolean(allow), text_of(rule, "type"),
+                                number_of(rule, "major"), number_of(rule, "minor"),
+                                text_of(rule, "access") ?: "");
         }
         return r;
 }

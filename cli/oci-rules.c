@@ -74,12 +74,12 @@ int oci_see_mount(OciContainer *container, const char *destination, const char *
         const char *device = cdi ? strrchr(cdi, '/') : NULL;
         CLEANUP(free_ptr) char *qualified = NULL;
 
-        /* What runs without rights has its devices bound in, and not made. */
+        /* What runs without rights has its devices bound in, and not made. Where to is its author's choice,
+         * who could book with any volume by that. */
         if (!name)
-                return see_node(container, destination);
+                return see_node(container, source);
         if (!streq(source, "/dev/null"))
                 return 0; /* NVIDIA takes nothing else for a device */
-        container->mounted = true;
         if (!cdi)
                 return add(&container->names, name);
         if (!device)
@@ -134,10 +134,20 @@ void oci_see_hook(OciContainer *container, const char *path) {
                         startswith(name, "nvidia-container-toolkit");
 }
 
-void oci_see_device_rule(
-                OciContainer *container, bool allow, const char *type, int64_t major, int64_t minor) {
-        if ((!type || type[0] == '\0' || streq(type, "a")) && major < 0 && minor < 0)
+int oci_see_device_rule(OciContainer *container, bool allow, const char *type, int64_t major, int64_t minor,
+                const char *access) {
+        bool any = !type || type[0] == '\0' || streq(type, "a");
+
+        if (any && major < 0 && minor < 0) {
                 container->all_devices = allow; /* each rule goes over those before it */
+                return 0;
+        }
+        /* Who may open a node can make it; to make nodes alone every container may. */
+        if (!allow || !(any || streq(type, "c")) || !strpbrk(access, "rw") ||
+                        (major >= 0 && major != NVIDIA_MAJOR))
+                return 0;
+        return minor < 0 ? add(&container->names, "all")
+                         : oci_see_device(container, "", "c", NVIDIA_MAJOR, minor);
 }
 
 void oci_see_pod(OciContainer *container, const char *uid, const char *namespace) {
@@ -172,7 +182,8 @@ static const char* visible_devices(const OciContainer *container, const OciRules
         static const char *const nothing[] = { "", "void", "none" };
         const char *devices = container->visible_devices;
 
-        if (container->mounted || !(container->nvidia_hook || rules->nvidia_runtime))
+        /* It counts beside mounts: unless told otherwise NVIDIA's runtime does not look at those. */
+        if (!(container->nvidia_hook || rules->nvidia_runtime))
                 return NULL;
         /* An image from before the variable. */
         if (!devices)

@@ -28,7 +28,6 @@ typedef struct OciContainer {
         char namespace[OCI_NAMESPACE_SIZE]; /* the pod's */
         char **nodes;                       /* "/dev/nvidia0" */
         char **names;                       /* by CDI annotations and NVIDIA's mounts */
-        bool mounted;                       /* some are by mounts, and the variable stands for nothing */
         char *visible_devices;              /* NVIDIA_VISIBLE_DEVICES, NULL if unset */
         bool cuda_version, cuda_requirement;
         bool nvidia_hook; /* NVIDIA's hook is there, and acts on the variable */
@@ -45,12 +44,12 @@ int oci_see_mount(OciContainer *container, const char *destination, const char *
 int oci_see_variable(OciContainer *container, const char *variable); /* "NAME=VALUE" */
 int oci_see_annotation(OciContainer *container, const char *key, const char *value);
 
+/* A rule of its device cgroup; `type` may be NULL, numbers that are not given are negative. */
+int oci_see_device_rule(OciContainer *container, bool allow, const char *type, int64_t major, int64_t minor,
+                const char *access);
+
 /* A hook that runs before the container starts. */
 void oci_see_hook(OciContainer *container, const char *path);
-
-/* A rule of its device cgroup; `type` may be NULL, numbers that are not given are negative. */
-void oci_see_device_rule(
-                OciContainer *container, bool allow, const char *type, int64_t major, int64_t minor);
 
 /* The pod that it is part of, and where its cgroup is: first the one, then the other. */
 void oci_see_pod(OciContainer *container, const char *uid, const char *namespace);

@@ -59,12 +59,11 @@ static int see_linux(const Nri__LinuxContainer *os, OciContainer *ret) {
 
                 r = oci_see_device(ret, device->path, device->type, device->major, device->minor);
         }
-        for (size_t i = 0; os->resources && i < os->resources->n_devices; i++) {
+        for (size_t i = 0; r >= 0 && os->resources && i < os->resources->n_devices; i++) {
                 const Nri__DeviceRule *rule = os->resources->devices[i];
 
-                oci_see_device_rule(ret, rule->allow, rule->type[0] ? rule->type : NULL,
-                                rule->major ? rule->major->value : -1,
-                                rule->minor ? rule->minor->value : -1);
+                r = oci_see_device_rule(ret, rule->allow, rule->type, rule->major ? rule->major->value : -1,
+                                rule->minor ? rule->minor->value : -1, rule->access);
         }
         return r;
 }

@@ -49,7 +49,23 @@ static void test_device_nodes_are_gpus_by_their_minor(void **state) {
             "{\"path\":\"/dev/nvidia-uvm\",\"type\":\"c\",\"major\":510,\"minor\":0},"
             "{\"path\":\"/dev/nvidiactl\"},{\"path\":7},[],null]},",
                         "/dev/nvidia1");
-        has("\"mounts\":[{\"destination\":\"/dev/nvidia2\",\"source\":\"/dev/nvidia2\"}],", "/dev/nvidia2");
+        has("\"mounts\":[{\"destination\":\"/dev/x\",\"source\":\"/dev/nvidia2\"}],", "/dev/nvidia2");
+        has("\"mounts\":[{\"destination\":\"/dev/nvidia2\",\"source\":\"/var/lib/kubelet/volume\"}],", "");
+}
+
+static void test_what_may_be_opened_is_a_gpu_without_a_node(void **state) {
+#define RULE(text) \
+        "\"linux\":{\"resources\":{\"devices\":[{\"allow\":false,\"access\":\"rwm\"},{" text "}]}},"
+        has(RULE("\"allow\":true,\"type\":\"c\",\"major\":195,\"minor\":2,\"access\":\"rw\""),
+                        "/dev/nvidia2");
+        has(RULE("\"allow\":true,\"type\":\"c\",\"major\":195,\"access\":\"rwm\""), "all");
+        has(RULE("\"allow\":true,\"type\":\"c\",\"access\":\"r\""), "all");
+        has(RULE("\"allow\":true,\"type\":\"c\",\"access\":\"m\""), "");
+        has(RULE("\"allow\":true,\"type\":\"c\",\"major\":195,\"minor\":255,\"access\":\"rw\""), "");
+        has(RULE("\"allow\":true,\"type\":\"c\",\"major\":136,\"access\":\"rwm\""), "");
+        has(RULE("\"allow\":true,\"type\":\"b\",\"access\":\"rwm\""), "");
+        has(RULE("\"allow\":false,\"type\":\"c\",\"major\":195,\"access\":\"rwm\""), "");
+#undef RULE
 }
 
 static void test_the_variable_counts_only_where_it_is_acted_on(void **state) {
@@ -69,12 +85,16 @@ static void test_the_variable_counts_only_where_it_is_acted_on(void **state) {
         assert_string_equal(seen, "1");
 }
 
-static void test_mounts_name_gpus_and_the_variable_does_not_then(void **state) {
+static void test_mounts_name_gpus_beside_the_variable(void **state) {
         has("\"mounts\":[{\"destination\":\"/var/run/nvidia-container-devices/" UUID
             "\",\"source\":\"/dev/null\"},{\"destination\":\"/var/run/nvidia-container-devices/cdi/"
             "nvidia.com/"
-            "gpu/1\",\"source\":\"/dev/null\"}]," HOOKS ENV("\"NVIDIA_VISIBLE_DEVICES=all\""),
+            "gpu/1\",\"source\":\"/dev/null\"}]," HOOKS ENV(
+                            "\"NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices\""),
                         UUID ",1");
+        has("\"mounts\":[{\"destination\":\"/var/run/nvidia-container-devices/0\",\"source\":\"/dev/null\"}"
+            "]," HOOKS ENV("\"NVIDIA_VISIBLE_DEVICES=all\""),
+                        "0,all");
         has("\"mounts\":[{\"destination\":\"/var/run/nvidia-container-devices/all\",\"source\":\"/tmp\"}],",
                         "");
 }
@@ -118,6 +138,34 @@ static void test_an_observer_is_no_tenant_by_the_variable(void **state) {
         assert_string_equal(observer, "");
         assert_string_equal(tenant, "all");
         assert_string_equal(given, "/dev/nvidia1");
+}
+
+/* CRI-O puts all annotations of the pod's author beside its own. */
+static void test_no_pod_makes_itself_an_observer(void **state) {
+        static const char labels[] =
+                        "\"io.kubernetes.cri-o.Labels\":\"{\\\"io.kubernetes.pod.uid\\\":\\\"" UID
+                        "\\\",\\\"io.kubernetes.pod.namespace\\\":\\\"%s\\\"}\"";
+        static const char *const authors[] = { ",\"io.kubernetes.cri.sandbox-namespace\":\"monitoring\"",
+                ",\"io.kubernetes.cri.sandbox-namespace\":\"monitoring\",\"io.kubernetes.cri.sandbox-uid\":"
+                "\"" UID "\"",
+                "" };
+        char monitoring[] = "monitoring", *namespaces[] = { monitoring, NULL };
+
+        for (size_t i = 0; i < ELEMENTSOF(authors); i++) {
+                CLEANUP(oci_container_done) OciContainer container = {};
+                CLEANUP(failure_done) Failure failure = {};
+                CLEANUP(free_ptr) char *crio = NULL, *text = NULL;
+                bool honest = authors[i][0] == '\0';
+
+                assert_true(asprintf(&crio, labels, honest ? "monitoring" : "jobs") > 0);
+                assert_true(asprintf(&text,
+                                            "{\"annotations\":{%s%s},\"linux\":{\"cgroupsPath\":\"/kubepods/"
+                                            "pod" UID "/c\"}}",
+                                            crio, authors[i]) > 0);
+                assert_int_equal(oci_config_parse(text, strlen(text), &container, &failure), 0);
+                assert_true(oci_is_pods(&container));
+                assert_int_equal(oci_observes(&container, namespaces), honest);
+        }
 }
 
 static void test_too_many_gpus_are_refused(void **state) {
@@ -231,11 +279,13 @@ static void test_gpus_are_found_in_the_tray(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_device_nodes_are_gpus_by_their_minor),
+                cmocka_unit_test(test_what_may_be_opened_is_a_gpu_without_a_node),
                 cmocka_unit_test(test_the_variable_counts_only_where_it_is_acted_on),
-                cmocka_unit_test(test_mounts_name_gpus_and_the_variable_does_not_then),
+                cmocka_unit_test(test_mounts_name_gpus_beside_the_variable),
                 cmocka_unit_test(test_annotations_of_cdi_name_gpus_and_no_others_do),
                 cmocka_unit_test(test_who_sees_all_devices_has_none_by_that),
                 cmocka_unit_test(test_an_observer_is_no_tenant_by_the_variable),
+                cmocka_unit_test(test_no_pod_makes_itself_an_observer),
                 cmocka_unit_test(test_too_many_gpus_are_refused),
                 cmocka_unit_test(test_the_tenant_is_a_pod_that_can_be_seen_or_the_container),
                 cmocka_unit_test(test_a_state_that_is_none_is_refused),
