@@ -35,6 +35,9 @@ static char plugin_index[] = "99";
 #define EVENT_REMOVE_CONTAINER   11
 #define EVENT_BIT(event)         (1 << ((event) -1))
 
+/* NRI's state of a container. */
+#define CONTAINER_STOPPED 4
+
 /* What a call comes to. */
 typedef struct Reply {
         int code; /* 0: well */
@@ -87,6 +90,46 @@ int plugin_begin(Plugin *plugin, const PluginOps *ops) {
 
 void plugin_done(Plugin *plugin) {
         wire_buffer_done(&plugin->out);
+        plugin->sandboxes = strv_free(plugin->sandboxes);
+}
+
+/* A pod gets a new sandbox when its old one has died, and kubelet stops and removes that one at any time
+ * after: this is not the end of the pod, which has its GPUs. */
+
+static char** find_sandbox(const Plugin *plugin, const Nri__Pod *pod) {
+        STRV_FOREACH (known, plugin->sandboxes) {
+                const char *rest = startswith(*known, pod->uid);
+
+                if (rest && *rest == ' ')
+                        return known;
+        }
+        return NULL;
+}
+
+static void forget_sandbox(Plugin *plugin, const Nri__Pod *pod) {
+        char **known = find_sandbox(plugin, pod);
+
+        if (!known)
+                return;
+        free(*known);
+        do
+                known[0] = known[1];
+        while (*known++);
+}
+
+/* 0 · -ENOMEM. */
+static int know_sandbox(Plugin *plugin, const Nri__Pod *pod) {
+        CLEANUP(free_ptr) char *entry = NULL;
+
+        forget_sandbox(plugin, pod);
+        return asprintf(&entry, "%s %s", pod->uid, pod->id) < 0 ? -ENOMEM
+                                                                : strv_append(&plugin->sandboxes, entry);
+}
+
+static bool is_past(const Plugin *plugin, const Nri__Pod *pod) {
+        char **known = find_sandbox(plugin, pod);
+
+        return known && !streq(*known + strlen(pod->uid) + 1, pod->id);
 }
 
 /* --- The runtime's calls. Each leaves what it comes to in *reply: 0 · -ENOMEM. */
@@ -120,15 +163,31 @@ static int on_configure(Plugin *plugin, const ProtobufCBinaryData *payload, Repl
         return message_pack(&subscription.base, &reply->payload);
 }
 
+/* The sandboxes of containers that live. 0 · -ENOMEM. */
+static int know_sandboxes(Plugin *plugin, const Nri__Known *known) {
+        int r = 0;
+
+        for (size_t c = 0; c < known->n_containers; c++)
+                for (size_t p = 0; r >= 0 && p < known->n_pods; p++)
+                        if (known->containers[c]->state != CONTAINER_STOPPED &&
+                                        streq(known->containers[c]->sandbox, known->pods[p]->id))
+                                r = know_sandbox(plugin, known->pods[p]);
+        return r;
+}
+
 /* What runs already had its gate, or was there before us; the agent knows its leases, and looks for their
  * pods itself. */
 static int on_synchronize(Plugin *plugin, const ProtobufCBinaryData *payload, Reply *reply) {
         CLEANUP(message_free_ptr)
         ProtobufCMessage *message = message_unpack(&nri__known__descriptor, payload->data, payload->len);
         Nri__KnownAnswer answer = NRI__KNOWN_ANSWER__INIT;
+        int r;
 
         if (!message)
                 return refuse_nonsense(reply);
+        r = know_sandboxes(plugin, (const Nri__Known *) message);
+        if (r < 0)
+                return r;
         answer.more = ((const Nri__Known *) message)->more;
         return message_pack(&answer.base, &reply->payload);
 }
@@ -154,9 +213,12 @@ static int on_create_container(Plugin *plugin, const ProtobufCBinaryData *payloa
         int r;
 
         r = read_container(event ? event->pod : NULL, event ? event->container : NULL, &container, reply);
-        if (r > 0 && plugin->ops.gate(&container, why, plugin->ops.userdata) < 0)
+        if (r <= 0)
+                return r;
+        r = know_sandbox(plugin, event->pod);
+        if (r >= 0 && plugin->ops.gate(&container, why, plugin->ops.userdata) < 0)
                 return refuse(reply, CODE_FAILED_PRECONDITION, why);
-        return r < 0 ? r : 0;
+        return r;
 }
 
 /* What a pod has it keeps for its next container. */
@@ -187,6 +249,9 @@ static int end_pod(Plugin *plugin, const Nri__Pod *pod, Reply *reply) {
 
         if (!pod)
                 return refuse_nonsense(reply);
+        if (is_past(plugin, pod))
+                return 0;
+        forget_sandbox(plugin, pod);
         r = container_from_message(pod, NULL, &container);
         if (r >= 0 && oci_is_pods(&container))
                 plugin->ops.end(&container, plugin->ops.userdata);

@@ -24,7 +24,8 @@ typedef struct PluginOps {
 
 typedef struct Plugin {
         PluginOps ops;
-        WireBuffer out; /* to be sent, and then emptied */
+        WireBuffer out;   /* to be sent, and then emptied */
+        char **sandboxes; /* a strv of "UID ID": in which sandbox a pod has had its last container made */
 } Plugin;
 
 /* 0, and the registration is in plugin->out · -ENOMEM. */

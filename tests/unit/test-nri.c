@@ -295,6 +295,52 @@ static void test_what_a_pod_has_ends_with_the_pod(void **state) {
         assert_int_equal(f.told.ends, 4);
 }
 
+/* kubelet removes it while the pod is in a new one, and after the plugin was away, too. */
+static void test_the_end_of_a_sandbox_before_is_no_end_of_the_pod(void **state) {
+        static char old[] = "s1", new[] = "s2";
+
+        for (unsigned away = 0; away < 2; away++) {
+                CLEANUP(fixture_end) Fixture f;
+                Nri__PodEvent end = NRI__POD_EVENT__INIT;
+                Nri__Known known = NRI__KNOWN__INIT;
+                Nri__Container gone = NRI__CONTAINER__INIT, *containers[2];
+                Nri__Pod before, *pods[2];
+                WireMessage message;
+                Event e;
+
+                fixture_begin(&f);
+                fixture_hear(&f, &message);
+                event_init(&e);
+                before = e.pod;
+                before.id = gone.sandbox = old;
+                e.pod.id = e.container.sandbox = new;
+                gone.state = 4;
+                containers[0] = &e.container;
+                containers[1] = &gone;
+                pods[0] = &e.pod;
+                pods[1] = &before;
+                known.n_containers = known.n_pods = 2;
+                known.pods = pods;
+                known.containers = containers;
+                if (away)
+                        fixture_call(&f, "Synchronize", &known.base);
+                else {
+                        e.event.pod = &before;
+                        fixture_call(&f, "CreateContainer", &e.event.base);
+                        e.event.pod = &e.pod;
+                        fixture_call(&f, "CreateContainer", &e.event.base);
+                }
+
+                end.pod = &before;
+                fixture_call(&f, "StopPodSandbox", &end.base);
+                fixture_call(&f, "RemovePodSandbox", &end.base);
+                assert_int_equal(f.told.ends, 0);
+                end.pod = &e.pod;
+                fixture_call(&f, "StopPodSandbox", &end.base);
+                assert_int_equal(f.told.ends, 1);
+        }
+}
+
 static void test_a_container_of_no_pod_ends_with_itself(void **state) {
         CLEANUP(fixture_end) Fixture f;
         Nri__StateEvent change = NRI__STATE_EVENT__INIT;
@@ -454,6 +500,7 @@ int main(void) {
                 cmocka_unit_test(test_a_list_that_goes_on_is_let_go_on),
                 cmocka_unit_test(test_a_container_goes_through_the_gate_before_it_is_made),
                 cmocka_unit_test(test_what_a_pod_has_ends_with_the_pod),
+                cmocka_unit_test(test_the_end_of_a_sandbox_before_is_no_end_of_the_pod),
                 cmocka_unit_test(test_a_container_of_no_pod_ends_with_itself),
                 cmocka_unit_test(test_what_it_does_not_know_is_unimplemented),
                 cmocka_unit_test(test_nonsense_is_refused_and_the_connection_lives),
