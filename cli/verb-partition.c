@@ -238,15 +238,16 @@ static int check_name(const Domain *domain, const char *name, Failure *failure) 
         return 0;
 }
 
-/* The number of --id, or a free one: for that all trays have to be asked. */
+/* The number of --id, or a free one. A tray that does not answer may have GPUs of it: they would share a
+ * clique. */
 static int find_id(const Domain *domain, uint32_t *ret, Failure *failure) {
         CLEANUP(failure_done) Failure none = {};
         const char *text = domain->options->ids;
         Partition other;
 
+        if (!domain_is_complete(domain, failure))
+                return -EIO;
         if (!text) {
-                if (!domain_is_complete(domain, failure))
-                        return -EIO;
                 *ret = domain_free_id(domain);
                 return 0;
         }

@@ -145,6 +145,9 @@ is "and on the tray that was told" "$(gpuagentctl --json=short -H tray1 list | j
 exits 5 "the tray is missed where all of them count" partition delete default
 like "by its name" "$output" 'tray2: gpuagentd is not running'
 exits 0 "but not where another is meant" partition remove default tray1:3
+exits 5 "it may have GPUs of a partition that is made" partition create x --id 9 tray1:3
+exits 0 "as one that is not asked cannot" partition -H tray1 create x --id 9 tray1:3
+partition delete -H tray1 x >/dev/null
 partition add default tray1:3 --wait >/dev/null
 
 finish
