@@ -161,8 +161,13 @@ static int see_variables(json_object *process, OciContainer *container) {
 }
 
 static int see_annotations(json_object *annotations, OciContainer *container) {
+        const char *kubelets = text_of(annotations, "io.kubernetes.cri-o.Annotations");
+        CLEANUP(json_put_ptr) json_object *parsed = NULL;
         int r = 0;
 
+        /* CRI-O has kubelet's alone in this one. */
+        if (kubelets && json_read_object(kubelets, strlen(kubelets), &parsed) >= 0)
+                annotations = parsed;
         if (!annotations)
                 return 0;
         json_object_object_foreach(annotations, key, value) {

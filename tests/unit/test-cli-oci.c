@@ -104,6 +104,9 @@ static void test_annotations_of_cdi_name_gpus_and_no_others_do(void **state) {
             ",example.com/gpu=5,evilnvidia.com/gpu=6,nvidia.com/net=7\","
             "\"example.com/gpu\":\"nvidia.com/gpu=8\",\"NVIDIA_VISIBLE_DEVICES\":\"9\"},",
                         "0," UUID);
+        has("\"annotations\":{\"cdi.k8s.io/x\":\"nvidia.com/gpu=1\",\"io.kubernetes.cri-o.Annotations\":"
+            "\"{\\\"cdi.k8s.io/y\\\":\\\"nvidia.com/gpu=0\\\"}\"},",
+                        "0");
 }
 
 static void test_who_sees_all_devices_has_none_by_that(void **state) {
