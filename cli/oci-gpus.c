@@ -51,8 +51,8 @@ int oci_gpus_find(const OciContainer *container, char *const *gpus, const Tray *
                         r = add_one(*gpus, tray, &set, failure);
                 else if (config->handover.mig == MIG_REFUSE)
                         return failure_set(failure, CLI_FAILED,
-                                        "the container has MIG devices (%s), which cannot be reset one by "
-                                        "one",
+                                        "the container has MIG devices (%s), "
+                                        "which cannot be reset one by one",
                                         *gpus);
                 if (r < 0)
                         return r;

@@ -139,8 +139,7 @@ static void lint_prolog_flags(SlurmLint *lint) {
         if (!list_has(flags, "Contain"))
                 find(lint, SEVERITY_WARNING, flags,
                                 "PrologFlags has no Contain: the lease of a job whose epilog was lost "
-                                "stands "
-                                "until somebody ends it");
+                                "stands until somebody ends it");
         if (!list_has(flags, "Alloc") && !list_has(flags, "Contain"))
                 find(lint, SEVERITY_ERROR, flags,
                                 "PrologFlags has no Alloc: an allocated GPU is booked with the first step, "
@@ -172,9 +171,8 @@ static void lint_timeouts(SlurmLint *lint) {
                 lint_timeout(lint, "BatchStartTimeout", "a batch job whose prolog takes longer is given up");
         else
                 find(lint, SEVERITY_WARNING, NULL,
-                                "BatchStartTimeout is not set: a batch job whose prolog takes more than 10 "
-                                "s "
-                                "is given up; BatchStartTimeout=%u",
+                                "BatchStartTimeout is not set: a batch job whose prolog takes more than "
+                                "10 s is given up; BatchStartTimeout=%u",
                                 LONG_ENOUGH_SEC);
 }
 
@@ -209,8 +207,7 @@ static void lint_rest(SlurmLint *lint) {
         if (back && !streq(back->value, "0") && !prolog)
                 find(lint, SEVERITY_ERROR, back,
                                 "ReturnToService=%s without a prolog: a node that was down in the middle of "
-                                "an "
-                                "epilog comes back with a GPU that is not clean",
+                                "an epilog comes back with a GPU that is not clean",
                                 back->value);
         if ((list_has(types, "shard") || list_has(types, "mps")) &&
                         lint->config->handover.shared != SHARED_COUNT)

@@ -91,8 +91,8 @@ static void export_xid(const TrayGpu *gpu, uint32_t xid) {
         char boot_id[40];
 
         read_boot_id(boot_id);
-        (void) printf("__REALTIME_TIMESTAMP=%llu\n__MONOTONIC_TIMESTAMP=%llu\n_BOOT_ID=%s\n_TRANSPORT="
-                      "kernel\n"
+        (void) printf("__REALTIME_TIMESTAMP=%llu\n__MONOTONIC_TIMESTAMP=%llu\n_BOOT_ID=%s\n"
+                      "_TRANSPORT=kernel\n"
                       "PRIORITY=3\nSYSLOG_FACILITY=0\nSYSLOG_IDENTIFIER=kernel\n"
                       "MESSAGE=NVRM: Xid (PCI:%.10s): %u, pid='<unknown>', name=<unknown>%s\n\n",
                         (unsigned long long) now_realtime_usec(), (unsigned long long) now_monotonic_usec(),

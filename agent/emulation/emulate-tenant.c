@@ -146,7 +146,6 @@ int verb_tenant(char **args, const EmulateOptions *options) {
                         return r;
                 return tenant_verbs[i].run(&tray, gpu, args[2], options);
         }
-        return fail_usage("tenant write GPU TEXT [--offset N] | read GPU [--offset N] | hold GPU [--memory "
-                          "MIB] "
-                          "[--time T] | load GPU [--load N] [--memory MIB] [--time T]");
+        return fail_usage("tenant write GPU TEXT [--offset N] | read GPU [--offset N] | hold GPU "
+                          "[--memory MIB] [--time T] | load GPU [--load N] [--memory MIB] [--time T]");
 }
