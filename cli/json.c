@@ -45,11 +45,6 @@ int json_print(json_object *object, OutputMode mode) {
         return 0;
 }
 
-static inline void tokener_free_ptr(json_tokener **tokener) {
-        if (*tokener)
-                json_tokener_free(*tokener);
-}
-
 int json_read_object(const char *text, size_t size, json_object **ret) {
         CLEANUP(tokener_free_ptr) json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
         CLEANUP(json_put_ptr) json_object *object = NULL;

@@ -12,6 +12,11 @@ static inline void json_put_ptr(json_object **object) {
         (void) json_object_put(*object);
 }
 
+static inline void tokener_free_ptr(json_tokener **tokener) {
+        if (*tokener)
+                json_tokener_free(*tokener);
+}
+
 /* A string; null for NULL and "". NULL is null too, to json-c, and for want of memory. */
 json_object* json_string(const char *s);
 

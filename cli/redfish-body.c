@@ -8,14 +8,9 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-static void tokener_done(json_tokener **tokener) {
-        if (*tokener)
-                json_tokener_free(*tokener);
-}
-
 /* 0 and *ret (to be put; NULL for null) · -EINVAL · -ENOMEM. */
 static int body_parse(const char *body, size_t size, json_object **ret) {
-        CLEANUP(tokener_done) json_tokener *tokener = json_tokener_new();
+        CLEANUP(tokener_free_ptr) json_tokener *tokener = json_tokener_new();
         CLEANUP(json_put_ptr) json_object *object = NULL;
 
         if (!tokener)
@@ -80,8 +75,6 @@ int redfish_body_format(const char *body, size_t size, OutputMode mode, char **r
         CLEANUP(json_put_ptr) json_object *object = NULL;
         CLEANUP(free_ptr) char *result = NULL;
         CLEANUP(file_close) FILE *file = NULL;
-        int flags = mode == OUTPUT_JSON_SHORT ? JSON_C_TO_STRING_PLAIN
-                                              : JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
         const char *text;
         size_t result_size;
         int r;
@@ -89,7 +82,7 @@ int redfish_body_format(const char *body, size_t size, OutputMode mode, char **r
         r = body_parse(body, size, &object);
         if (r < 0)
                 return r;
-        text = json_object_to_json_string_ext(object, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+        text = json_text(object, mode);
         file = open_memstream(&result, &result_size);
         if (!text || !file)
                 return -ENOMEM;

@@ -143,8 +143,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 
         if (answer_make(userdata, connection, path, method, &status, &answer) < 0)
                 return MHD_NO;
-        text = json_object_to_json_string_ext(
-                        answer, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+        text = json_text(answer, OUTPUT_JSON_SHORT);
         if (!text)
                 return MHD_NO;
         response = MHD_create_response_from_buffer(strlen(text), (void *) text, MHD_RESPMEM_MUST_COPY);
