@@ -89,7 +89,7 @@ static int run_for(const Verb *verb, const Options *options, const char *host, i
 /* 1: this is the tray's own process now · 0: it runs · negative errno. */
 static int start(Runs *runs) {
         HostRun *run = &runs->runs[runs->n_started];
-        int fds[2];
+        int fds[2], r;
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
@@ -103,12 +103,13 @@ static int start(Runs *runs) {
                         (void) close(fds[1]);
                 return 1;
         }
+        r = run->pid < 0 ? -errno : 0;
         (void) close(fds[1]);
-        run->fd = fds[0];
-        if (run->pid < 0) {
-                fd_close(&run->fd);
-                return -EAGAIN;
+        if (r < 0) {
+                (void) close(fds[0]);
+                return r;
         }
+        run->fd = fds[0];
         runs->n_started++;
         runs->n_running++;
         return 0;

@@ -152,7 +152,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         return MHD_queue_response(connection, status, response);
 }
 
-/* "127.0.0.1:8470" or "[::1]:8470". 0 and *ret · -EINVAL, and it has said why. */
+/* "127.0.0.1:8470" or "[::1]:8470". 0 and *ret · -EINVAL, and it has said why ·
+ * -ENOMEM. */
 static int address_parse(const char *text, struct addrinfo **ret) {
         static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                 .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV };
