@@ -127,6 +127,14 @@ static bool is_empty_scalar(const yaml_event_t *event) {
                         event->data.scalar.length == 0;
 }
 
+/* The event that a value begins with. */
+static int reader_next_value(Reader *reader) {
+        int r;
+
+        r = reader_next(reader);
+        return r < 0 ? r : refuse_extras(reader);
+}
+
 /* Copies the scalar that is looked at, as the name of a section or key. */
 static int read_name(Reader *reader, char ret[static WORD_MAX]) {
         const yaml_event_t *event = &reader->event;
@@ -192,9 +200,7 @@ static int read_value(Reader *reader, const Scope *scope, const char *label, con
         const yaml_event_t *event = &reader->event;
         int r;
 
-        r = reader_next(reader);
-        if (r >= 0)
-                r = refuse_extras(reader);
+        r = reader_next_value(reader);
         if (r < 0)
                 return r;
 
@@ -229,9 +235,7 @@ static int read_map(Reader *reader, const Scope *scope);
 static int read_section(Reader *reader, Scope *scope) {
         int r;
 
-        r = reader_next(reader);
-        if (r >= 0)
-                r = refuse_extras(reader);
+        r = reader_next_value(reader);
         if (r < 0)
                 return r;
         if (is_empty_scalar(&reader->event))
@@ -337,9 +341,7 @@ static int read_map(Reader *reader, const Scope *scope) {
 static int read_document(Reader *reader, Scope *scope) {
         int r;
 
-        r = reader_next(reader);
-        if (r >= 0)
-                r = refuse_extras(reader);
+        r = reader_next_value(reader);
         if (r < 0)
                 return r;
 
