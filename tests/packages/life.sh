@@ -88,6 +88,7 @@ like "the agent can be installed while a job runs" "$(apt install "gpuagent=$ver
 is "it resets nothing" "$(resets)" '0 0 0 0'
 in_host_is "the job goes on" 'systemctl is-active job' active
 in_host_is "agent and driver service run" 'systemctl is-active gpuagentd gpuagent-driver.socket' $'active\nactive'
+in_host_is "the bus knew the agent's policy" 'journalctl --unit gpuagentd --output cat | sed -n "/bus refuses/p"' ''
 in_host_is "and will after a boot" 'systemctl is-enabled gpuagentd gpuagent-driver.socket gpuagent-boot-reset' \
         $'enabled\nenabled\nenabled'
 in_host_is "the boot's reset is not made" 'systemctl is-active gpuagent-boot-reset' inactive
