@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -202,11 +203,14 @@ int slurm_spool_parse(const char *text, char **ret) {
 }
 
 /* A step that was killed leaves its socket behind, at which nobody listens any more; a step that is merely
- * too busy to answer is there. */
+ * too busy to answer is there. What is no socket proves nothing. */
 static bool step_is_dead(int spool_fd, const char *name) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         CLEANUP(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        struct stat st;
 
+        if (fstatat(spool_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode))
+                return false;
         /* Whatever the length of the folder's name. */
         if (fd < 0 ||
                         (size_t) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
