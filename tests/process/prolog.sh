@@ -19,8 +19,18 @@ prolog() { hook prolog "$@"; }
 epilog() { hook epilog "$@"; }
 counts() { echo "$(true_resets 0) $(true_resets 1) $(true_resets 2) $(true_resets 3)"; }
 tenants() { gpuagentctl list --json=short | jq -r '[.[] | .tenant // "-"] | join(" ")'; }
+# All that was sent to the journal so far is in the file.
+journal_is_written() {
+        local mark="mark $EPOCHREALTIME"
+
+        printf 'MESSAGE=%s\n' "$mark" | logger --journald
+        for _ in {1..100}; do
+                ! grep -qF "$mark" /run/tray/journal || return 0
+                sleep 0.05
+        done
+}
 # The message of the last entry under an identifier.
-audit() { tac /run/tray/journal | awk -v RS= -v id="SYSLOG_IDENTIFIER=$1" 'index($0, id) { print; exit }' | sed -n 's/^MESSAGE=//p'; }
+audit() { journal_is_written && tac /run/tray/journal | awk -v RS= -v id="SYSLOG_IDENTIFIER=$1" 'index($0, id) { print; exit }' | sed -n 's/^MESSAGE=//p'; }
 configure() { echo "$1" >/etc/gpuagent/gpuagentd.yaml.d/60-more.yaml && gpuagentctl reload; }
 
 read -r a b c d <<<"$(counts)"
