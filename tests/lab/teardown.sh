@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The end of the lab: nothing of it stays on the machine but the cache. Last by its name, so that the others
-# share a lab.
+# The end of the lab: nothing of it stays on the machine but the cache. tests/run has it last, so that the
+# others share a lab.
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
 
