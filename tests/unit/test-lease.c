@@ -364,6 +364,36 @@ static void test_sharing_is_refused_where_the_site_does_not_count(void **state) 
         assert_false(f->fake.out);
 }
 
+/* A clock that is set, or a battery that is empty: years back, to the beginning, far ahead. */
+static void test_the_time_of_day_decides_nothing(void **state) {
+        static const usec_t jumps[] = { 1700000000 * USEC_PER_SEC, 1500000000 * USEC_PER_SEC, 0,
+                4000000000 * USEC_PER_SEC };
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++)
+                for (size_t j = 0; j < sizeof jumps / sizeof jumps[0]; j++) {
+                        unsigned before;
+
+                        f->now.realtime_usec = jumps[i];
+                        book(f, "0", "slurm/1.0");
+                        before = f->fake.gpus[0].resets;
+                        f->now.realtime_usec = jumps[j];
+                        fixture_crash(f);
+                        fixture_run_for(f, USEC_PER_SEC);
+                        assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
+                        assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
+
+                        assert_int_equal(fixture_request(f, REQUEST_RELEASE, "0", "slurm/1.0", &told), 0);
+                        f->now.realtime_usec = jumps[i];
+                        assert_int_not_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+                        fixture_run_until_told(f, &told);
+                        assert_int_equal(told.outcome, OUTCOME_DONE);
+                        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+                        assert_int_equal(f->fake.gpus[0].resets, before + 1);
+                }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_lease_that_is_not_shared_has_one_tenant),
@@ -385,6 +415,7 @@ int main(void) {
                 cmocka_unit_test(test_a_shared_gpu_is_not_reset_for_one_of_its_tenants),
                 cmocka_unit_test(test_a_shared_gpu_is_not_given_to_one_who_wants_it_alone),
                 cmocka_unit_test(test_sharing_is_refused_where_the_site_does_not_count),
+                cmocka_unit_test(test_the_time_of_day_decides_nothing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
