@@ -110,9 +110,8 @@ static void say_pending(const Domain *domain, size_t first, size_t n) {
         if (n_pending == 0 || members_format(pending, n_pending, &list) < 0)
                 return;
         print_line(stdout,
-                        "%s: %s keep%s %s old clique until reset: gpuagentctl%s%s reset -i %s  (GPUs must "
-                        "be "
-                        "idle; with Slurm the epilog resets a job's GPUs when it ends)",
+                        "%s: %s keep%s %s old clique until reset: gpuagentctl%s%s reset -i %s  "
+                        "(GPUs must be idle; with Slurm the epilog resets a job's GPUs when it ends)",
                         tray->name, list, n_pending == 1 ? "s" : "", n_pending == 1 ? "its" : "their",
                         local ? "" : " -H ", local ? "" : tray->host, strchr(list, ' ') + 1);
 }
@@ -124,9 +123,8 @@ static void warn_of_split(const Domain *domain, size_t place) {
 
         for (size_t i = 1; i < tray->tray.n_gpus; i++)
                 if (tray->tray.gpus[i].partition != first->partition) {
-                        print_complaint("warning: the GPUs of %s are in more than one partition (%u and "
-                                        "%u): "
-                                        "Slurm's topology has no place for such a tray",
+                        print_complaint("warning: the GPUs of %s are in more than one partition "
+                                        "(%u and %u): Slurm's topology has no place for such a tray",
                                         tray->name, first->partition, tray->tray.gpus[i].partition);
                         return;
                 }
@@ -279,39 +277,30 @@ static int partition_create(Domain *domain, char **arguments, Failure *failure) 
         return change(domain, &to, true, done, failure);
 }
 
-static int partition_add(Domain *domain, char **arguments, Failure *failure) {
-        Partition to;
+static int partition_move(Domain *domain, char **arguments, bool joining, Failure *failure) {
+        const Partition none = { .id = PARTITION_NONE };
         char name[96], done[128];
+        Partition named;
         int r;
 
-        r = domain_find_partition(domain, arguments[0], &to, failure);
+        r = domain_find_partition(domain, arguments[0], &named, failure);
         if (r >= 0)
                 r = choose_all(domain, arguments + 1, failure);
         if (r >= 0)
-                r = check_members(domain, &to, true, failure);
+                r = check_members(domain, &named, joining, failure);
         if (r < 0)
                 return r;
-        partition_format(&to, name, sizeof name);
-        (void) snprintf(done, sizeof done, "GPUs added: %s", name);
-        return change(domain, &to, false, done, failure);
+        partition_format(&named, name, sizeof name);
+        (void) snprintf(done, sizeof done, "GPUs %s: %s", joining ? "added" : "removed", name);
+        return change(domain, joining ? &named : &none, false, done, failure);
+}
+
+static int partition_add(Domain *domain, char **arguments, Failure *failure) {
+        return partition_move(domain, arguments, true, failure);
 }
 
 static int partition_remove(Domain *domain, char **arguments, Failure *failure) {
-        const Partition none = { .id = PARTITION_NONE };
-        char name[96], done[128];
-        Partition from;
-        int r;
-
-        r = domain_find_partition(domain, arguments[0], &from, failure);
-        if (r >= 0)
-                r = choose_all(domain, arguments + 1, failure);
-        if (r >= 0)
-                r = check_members(domain, &from, false, failure);
-        if (r < 0)
-                return r;
-        partition_format(&from, name, sizeof name);
-        (void) snprintf(done, sizeof done, "GPUs removed: %s", name);
-        return change(domain, &none, false, done, failure);
+        return partition_move(domain, arguments, false, failure);
 }
 
 /* Of a tray that does not answer nobody knows whether its GPUs are in it. */
