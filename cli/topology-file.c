@@ -13,6 +13,9 @@
 #define SILENT  ": silent since "
 #define TIME    "%Y-%m-%dT%H:%M:%SZ"
 
+/* Six digits, as many as are read. */
+#define BLOCK_MAX 999999
+
 /* The names of a block as Slurm writes them. 0 and *ret (to be freed) · -ENOMEM. */
 static int block_nodes(const Topology *topology, uint32_t block, char **ret) {
         CLEANUP(strv_free_ptr) char **names = NULL;
@@ -67,10 +70,10 @@ static NumberList sizes_of(const Topology *topology, const ClientConfig *config)
 
         if (sizes.n > 0)
                 return sizes;
-        for (uint32_t block = 1; block <= topology_last_block(topology); block++) {
+        for (uint32_t block = 0; (block = topology_next_block(topology, block)) > 0;) {
                 uint32_t n = (uint32_t) topology_block_size(topology, block);
 
-                if (n > 0 && (sizes.n == 0 || n < sizes.values[0]))
+                if (sizes.n == 0 || n < sizes.values[0])
                         sizes = (NumberList){ .n = 1, .values = { n } };
         }
         return sizes;
@@ -123,12 +126,10 @@ int topology_format(const Topology *topology, const ClientConfig *config, char *
         if (!file)
                 return -ENOMEM;
         print_head(topology, config, file);
-        for (uint32_t block = 1; block <= topology_last_block(topology); block++) {
+        for (uint32_t block = 0; (block = topology_next_block(topology, block)) > 0;) {
                 CLEANUP(free_ptr) char *nodes = NULL;
                 int r;
 
-                if (topology_block_size(topology, block) == 0)
-                        continue;
                 r = block_nodes(topology, block, &nodes);
                 if (r < 0)
                         return r;
@@ -150,8 +151,9 @@ static bool parse_block(const char *text, uint32_t *ret_block, TopologyClique *r
         uint32_t block;
         int end = 0;
 
+        /* sscanf() takes a sign, too. */
         if (sscanf(text, "block%6u=%39[0-9a-f-].%10u%n", &block, clique.cluster, &clique.id, &end) != 3 ||
-                        text[end] != '\0' || block == 0)
+                        text[end] != '\0' || block == 0 || block > BLOCK_MAX)
                 return false;
         *ret_block = block;
         *ret = clique;

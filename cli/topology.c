@@ -151,13 +151,16 @@ void topology_resolve(Topology *topology, const Topology *old, uint64_t now_real
         }
 }
 
-uint32_t topology_last_block(const Topology *topology) {
-        uint32_t last = 0;
+uint32_t topology_next_block(const Topology *topology, uint32_t block) {
+        uint32_t next = 0;
 
-        for (size_t i = 0; i < topology->n_nodes; i++)
-                if (topology->nodes[i].block > last)
-                        last = topology->nodes[i].block;
-        return last;
+        for (size_t i = 0; i < topology->n_nodes; i++) {
+                uint32_t other = topology->nodes[i].block;
+
+                if (other > block && (next == 0 || other < next))
+                        next = other;
+        }
+        return next;
 }
 
 size_t topology_block_size(const Topology *topology, uint32_t block) {
@@ -203,14 +206,12 @@ int topology_check(const Topology *topology, const ClientConfig *config, char **
                 return r;
         if (config->topology.format == TOPOLOGY_FEATURES)
                 return 0;
-        if (topology_last_block(topology) == 0)
+        if (topology_next_block(topology, 0) == 0)
                 return refuse(ret_why, "no tray tells a clique, and slurmctld needs one block at least");
 
-        for (uint32_t block = 1; block <= topology_last_block(topology); block++) {
+        for (uint32_t block = 0; (block = topology_next_block(topology, block)) > 0;) {
                 size_t n = topology_block_size(topology, block);
 
-                if (n == 0)
-                        continue;
                 first = first > 0 ? first : n;
                 if (config->topology.format == TOPOLOGY_BLOCK_SIZES && sizes->n > 0 && n < sizes->values[0])
                         return refuse(ret_why,

@@ -51,8 +51,8 @@ TopologyNode* topology_find(const Topology *topology, const char *name);
  * numbers the blocks: a clique keeps its number, a new one has the lowest that is free. */
 void topology_resolve(Topology *topology, const Topology *old, uint64_t now_realtime_usec);
 
-/* The highest number of a block. */
-uint32_t topology_last_block(const Topology *topology);
+/* The lowest number of a block above this one, so that from 0 on all of them come by. 0: there is none. */
+uint32_t topology_next_block(const Topology *topology, uint32_t block);
 
 /* How many nodes a block has. */
 size_t topology_block_size(const Topology *topology, uint32_t block);

@@ -88,7 +88,8 @@ alerts_are_raised() {
         within 60 "a quarantined GPU is an alert soon" \
                 value_is 'count(ALERTS{alertname="GpuagentGpuQuarantined", host="sched-worker1", gpu="3"})' 1
         within 20 "a handover that failed is one at once" \
-                value_is 'count(ALERTS{alertname="GpuagentHandoverFailed", alertstate="firing", host="sched-worker1"})' 1
+                value_is 'count(ALERTS{alertname="GpuagentHandoverFailed", alertstate="firing", host="sched-worker1",
+                        result="reset-failed"})' 1
         on "$tray1" 'gpuagent-emulate heal && gpuagentctl --quiet reset -i 3'
         within 60 "and no more once the GPU is clean" value_is \
                 'count(ALERTS{alertname="GpuagentGpuQuarantined"}) or vector(0)' 0

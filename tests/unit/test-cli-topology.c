@@ -149,7 +149,8 @@ static void test_a_clique_of_another_cluster_is_another_block(void **state) {
                 gpus[i].cluster_uuid = "00000000-0000-0000-0000-000000000001";
         assert_int_equal(topology_add(&topology, "n2", &tray), 0);
         topology_resolve(&topology, &none, NOW);
-        assert_int_equal(topology_last_block(&topology), 2);
+        assert_int_equal(topology_next_block(&topology, 1), 2);
+        assert_int_equal(topology_next_block(&topology, 2), 0);
 }
 
 static void test_a_tray_cannot_write_into_the_file(void **state) {
