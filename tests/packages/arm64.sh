@@ -37,7 +37,7 @@ work=$lab_cache/arm64-build-$(sha256sum <<<"$lab_repo" | cut -c 1-12)
 mkdir -p "$work"
 in_root true >/dev/null 2>&1 || skip_all "this kernel's user namespaces have no binfmt_misc of their own"
 
-succeeds "the packages are built" in_root '/src/packaging/build deb --arch arm64 --quick --output /work/deb'
+succeeds "the packages are built" in_root '/src/packaging/build deb --arch arm64 --quick --output /built/deb'
 like "for arm64" "$(dpkg-deb --field "$(echo "$work"/deb/gpuagent_*.deb)" Architecture)" '^arm64$'
 like "with the place for its libraries" "$(dpkg-deb --contents "$(echo "$work"/deb/gpuagent-emulation_*.deb)")" \
         './usr/lib/aarch64-linux-gnu/libnvidia-ml.so.1'
