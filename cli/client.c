@@ -432,6 +432,21 @@ int message_append_request(sd_bus_message *message, char **ids, const Options *o
         return r < 0 ? r : 0;
 }
 
+int client_call_for_tenant(Client *client, const char *member, const char *tenant, char **ids,
+                const Options *options, usec_t timeout_usec, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        int r;
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", tenant);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
+        return client_call(client, message, timeout_usec, NULL, failure);
+}
+
 usec_t request_timeout(const Options *options) {
         return options->timeout_usec > 0 ? usec_add(options->timeout_usec, ANSWER_MARGIN_USEC)
                                          : WORK_TIMEOUT_USEC;

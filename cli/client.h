@@ -72,6 +72,10 @@ int client_wait(Client *client, usec_t deadline_usec, Failure *failure);
  * them: what was given on the command line, and the timeout if it is not 0. 0 · negative errno. */
 int message_append_request(sd_bus_message *message, char **ids, const Options *options);
 
+/* Acquire or Release for a tenant. As client_call(). */
+int client_call_for_tenant(Client *client, const char *member, const char *tenant, char **ids,
+                const Options *options, usec_t timeout_usec, Failure *failure);
+
 /* How long to wait for the answer to a request with these options that works on GPUs. */
 usec_t request_timeout(const Options *options);
 

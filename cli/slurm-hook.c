@@ -115,24 +115,16 @@ int slurm_hook_find_gpus(SlurmHook *hook, const Tray *tray, Failure *failure) {
 
 int slurm_hook_call(const SlurmHook *hook, Client *client, const char *member, char **ids,
                 const Options *options, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         Options request = *options;
         usec_t now = now_monotonic_usec();
-        int r;
 
         /* What was spent on finding the GPUs is no longer there for the work. */
         request.timeout_usec =
                         hook->deadline_usec > now + USEC_PER_SEC ? hook->deadline_usec - now : USEC_PER_SEC;
         request.identifier = hook->identifier;
 
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", hook->job.tenant);
-        if (r >= 0)
-                r = message_append_request(message, ids, &request);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
-        return client_call(client, message, request.timeout_usec + SLURM_ANSWER_MARGIN_USEC, NULL, failure);
+        return client_call_for_tenant(client, member, hook->job.tenant, ids, &request,
+                        request.timeout_usec + SLURM_ANSWER_MARGIN_USEC, failure);
 }
 
 /* What never reached the agent is in no audit of its. `line` has been sanitized. */

@@ -11,21 +11,6 @@ typedef struct Booking {
         const char *done; /* "GPUs 0,1 …" */
 } Booking;
 
-static int call(Client *client, const Booking *booking, const Options *options, char **ids,
-                Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
-        int r;
-
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, booking->member, &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", options->tenant);
-        if (r >= 0)
-                r = message_append_request(message, ids, options);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd to %s", booking->verb);
-        return client_call(client, message, request_timeout(options), NULL, failure);
-}
-
 /* A container inside a Slurm job has its GPUs by the job's lease, whoever may or may not book. */
 static bool has_them_by_its_job(Client *client, char **ids, const Options *options, const Failure *failure) {
         CLEANUP(failure_done) Failure ignored = {};
@@ -60,7 +45,8 @@ static int run(const Booking *booking, const Options *given) {
                         r = lease_find_restart(&tray, options.tenant, &failure);
         }
         if (r >= 0)
-                r = call(client, booking, &options, ids, &failure);
+                r = client_call_for_tenant(client, booking->member, options.tenant, ids, &options,
+                                request_timeout(&options), &failure);
         if (r < 0 && !options.host && streq(booking->verb, "acquire") &&
                         has_them_by_its_job(client, ids, &options, &failure))
                 return CLI_DONE;

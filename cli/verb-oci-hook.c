@@ -72,24 +72,16 @@ static int oci_hook_read(OciHook *hook, const Options *options, Failure *failure
 }
 
 static int acquire(OciHook *hook, Client *client, const Options *options, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         Options request = *options;
         usec_t now = now_monotonic_usec();
-        int r;
 
         request.timeout_usec =
                         hook->deadline_usec > now + USEC_PER_SEC ? hook->deadline_usec - now : USEC_PER_SEC;
         /* Where GPUs are shared (time-slicing, MPS) any container may have but a part of one. */
         request.shared = hook->config->handover.shared == SHARED_COUNT;
 
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Acquire", &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", hook->tenant);
-        if (r >= 0)
-                r = message_append_request(message, hook->set.ids, &request);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for GPUs");
-        return client_call(client, message, request.timeout_usec + ANSWER_MARGIN_USEC, NULL, failure);
+        return client_call_for_tenant(client, "Acquire", hook->tenant, hook->set.ids, &request,
+                        request.timeout_usec + ANSWER_MARGIN_USEC, failure);
 }
 
 static int on_signal(sd_bus_message *message, void *userdata, sd_bus_error *error) {
@@ -203,7 +195,6 @@ static int prestart(OciHook *hook, const Options *options) {
 }
 
 static int release(const OciHook *hook, const Options *options, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         CLEANUP(client_free_ptr) Client *client = NULL;
         Options request = *options;
         int r;
@@ -212,14 +203,7 @@ static int release(const OciHook *hook, const Options *options, Failure *failure
         r = client_open(options, &client, failure);
         if (r < 0)
                 return r;
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Release", &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", hook->tenant);
-        if (r >= 0)
-                r = message_append_request(message, NULL, &request);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for a release");
-        return client_call(client, message, 0, NULL, failure);
+        return client_call_for_tenant(client, "Release", hook->tenant, NULL, &request, 0, failure);
 }
 
 /* Nobody can do anything about a failure here, and runtimes take it for their own: the line is all of it.

@@ -14,21 +14,6 @@
 #define WORK_USEC   (600 * USEC_PER_MSEC)
 #define ANSWER_USEC (900 * USEC_PER_MSEC)
 
-static int call(Client *client, const char *member, const char *tenant, char **ids, const Options *options,
-                usec_t answer_usec, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
-        int r;
-
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "s", tenant);
-        if (r >= 0)
-                r = message_append_request(message, ids, options);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd");
-        return client_call(client, message, answer_usec, NULL, failure);
-}
-
 /* 0 · negative, and *failure says why. */
 static int book(const Options *options, const Config *config, const OciContainer *container,
                 const char *tenant, char **gpus, GpuSet *set, Failure *failure) {
@@ -47,7 +32,7 @@ static int book(const Options *options, const Config *config, const OciContainer
                 return r;
         request.timeout_usec = WORK_USEC;
         request.shared = config->handover.shared == SHARED_COUNT;
-        return call(client, "Acquire", tenant, set->ids, &request, ANSWER_USEC, failure);
+        return client_call_for_tenant(client, "Acquire", tenant, set->ids, &request, ANSWER_USEC, failure);
 }
 
 int gate_book(const Options *options, const OciContainer *container, char ret_why[static PLUGIN_WHY_SIZE]) {
@@ -101,7 +86,7 @@ void gate_release(const Options *options, const OciContainer *container) {
         request.wait = false; /* the work itself has the agent's own times */
         r = client_open(&hurry, &client, &failure);
         if (r >= 0)
-                r = call(client, "Release", tenant, NULL, &request, STEP_USEC, &failure);
+                r = client_call_for_tenant(client, "Release", tenant, NULL, &request, STEP_USEC, &failure);
         if (r < 0)
                 log_message(LOG_WARNING, "GPUs of %s not given back: %s", tenant,
                                 failure.message ?: "out of memory");
