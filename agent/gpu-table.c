@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
+
 /* The place of the first entry whose GPU is not below this one. */
 static size_t table_place(const GpuTable *table, const Gpu *gpu) {
         size_t from = 0, to = table->n;
@@ -39,7 +41,7 @@ void* gpu_table_get(GpuTable *table, const Gpu *gpu) {
         if (gpu_table_find(table, gpu))
                 return (char *) table->entries + place * table->entry_size;
 
-        larger = reallocarray(table->entries, table->n + 1, table->entry_size);
+        larger = array_grow(table->entries, table->n, 1, table->entry_size);
         if (!larger)
                 return NULL;
         entry = larger + place * table->entry_size;

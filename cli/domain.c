@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 #include "cli/gpu-spec.h"
 
@@ -115,8 +116,9 @@ void partition_of_gpu(const GpuView *gpu, Partition *ret) {
 
 static int choose_gpu(Domain *domain, size_t tray, const GpuView *gpu, Failure *failure) {
         char uuid[GPU_UUID_SIZE];
-        Member *larger, *place;
+        Member *place;
         size_t i = 0;
+        int r;
 
         /* It becomes an argument of the fabric's controller. */
         if (gpu_uuid_parse(gpu->uuid, uuid) < 0)
@@ -130,11 +132,10 @@ static int choose_gpu(Domain *domain, size_t tray, const GpuView *gpu, Failure *
         if (i < domain->n_members && streq(domain->members[i].uuid, gpu->uuid))
                 return 0; /* named twice */
 
-        larger = reallocarray(domain->members, domain->n_members + 1, sizeof *larger);
-        if (!larger)
-                return failure_errno(failure, -ENOMEM, "cannot collect the GPUs");
-        domain->members = larger;
-        place = &larger[i];
+        r = array_reserve(&domain->members, domain->n_members, 1);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot collect the GPUs");
+        place = &domain->members[i];
         memmove(place + 1, place, (domain->n_members++ - i) * sizeof *place);
         *place = (Member){ .tray = tray, .index = gpu->index };
         (void) snprintf(place->uuid, sizeof place->uuid, "%s", gpu->uuid);

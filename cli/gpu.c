@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 
 typedef struct Property {
@@ -213,16 +214,12 @@ void tray_done(Tray *tray) {
         *tray = (Tray){};
 }
 
-static int tray_append(Tray *tray, size_t *room, const GpuView *gpu) {
-        if (tray->n_gpus == *room) {
-                size_t more = *room == 0 ? 8 : *room * 2;
-                GpuView *larger = reallocarray(tray->gpus, more, sizeof *larger);
+static int tray_append(Tray *tray, const GpuView *gpu) {
+        int r;
 
-                if (!larger)
-                        return -ENOMEM;
-                tray->gpus = larger;
-                *room = more;
-        }
+        r = array_reserve(&tray->gpus, tray->n_gpus, 1);
+        if (r < 0)
+                return r;
         tray->gpus[tray->n_gpus++] = *gpu;
         return 0;
 }
@@ -269,7 +266,6 @@ static int compare_gpus(const void *a, const void *b) {
 
 static int objects_read(Tray *tray) {
         sd_bus_message *message = tray->objects;
-        size_t room = 0;
         int r;
 
         r = sd_bus_message_enter_container(message, 'a', "{oa{sa{sv}}}");
@@ -283,7 +279,7 @@ static int objects_read(Tray *tray) {
                 if (r >= 0)
                         r = object_read(message, path, &gpu);
                 if (r > 0)
-                        r = tray_append(tray, &room, &gpu);
+                        r = tray_append(tray, &gpu);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(message);
                 if (r < 0)

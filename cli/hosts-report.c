@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
 #include "cli/hosts-metrics.h"
@@ -264,16 +265,16 @@ int report_add(Report *report, size_t i, const char *text, size_t size) {
 
         if (part->size + size > LINE_MAX_SIZE)
                 return -EFBIG;
-        line = realloc(part->text, part->size + size + 1);
-        if (!line)
-                return -ENOMEM;
-        part->text = line;
-        (void) memcpy(line + part->size, text, size);
+        r = array_reserve(&part->text, part->size, size + 1);
+        if (r < 0)
+                return r;
+        (void) memcpy(part->text + part->size, text, size);
         part->size += size;
-        line[part->size] = '\0';
+        part->text[part->size] = '\0';
         if (report->kind == REPORT_METRICS)
                 return 0;
 
+        line = part->text;
         while ((end = memchr(line, '\n', part->size - (size_t) (line - part->text)))) {
                 *end = '\0';
                 r = line_done(report, i, line);

@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/base/array.h"
+
 void process_list_done(ProcessList *list) {
         free(list->processes);
         (void) sd_bus_message_unref(list->reply);
         *list = (ProcessList){};
 }
 
-static int list_append(ProcessList *list, const Tray *tray, size_t *room) {
+static int list_append(ProcessList *list, const Tray *tray) {
         ProcessView process;
         int r;
 
@@ -20,15 +22,9 @@ static int list_append(ProcessList *list, const Tray *tray, size_t *room) {
                 return r;
         process.gpu = tray_gpu_by_path(tray, process.path);
 
-        if (list->n_processes == *room) {
-                size_t more = *room == 0 ? 16 : *room * 2;
-                ProcessView *larger = reallocarray(list->processes, more, sizeof *larger);
-
-                if (!larger)
-                        return -ENOMEM;
-                list->processes = larger;
-                *room = more;
-        }
+        r = array_reserve(&list->processes, list->n_processes, 1);
+        if (r < 0)
+                return r;
         list->processes[list->n_processes++] = process;
         return 1;
 }
@@ -37,7 +33,6 @@ int process_list_read(Client *client, const Tray *tray, char **ids, const Option
                 Failure *failure) {
         CLEANUP(process_list_done) ProcessList list = {};
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
-        size_t room = 0;
         int r;
 
         r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "ListProcesses", &message);
@@ -51,7 +46,7 @@ int process_list_read(Client *client, const Tray *tray, char **ids, const Option
 
         r = sd_bus_message_enter_container(list.reply, 'a', "(ouussst)");
         while (r > 0)
-                r = list_append(&list, tray, &room);
+                r = list_append(&list, tray);
         if (r < 0)
                 return failure_errno(failure, r, "cannot read what gpuagentd says");
 

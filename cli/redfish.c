@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
@@ -73,19 +74,15 @@ static bool path_is_valid(const char *path) {
 
 static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
         Answer *answer = userdata;
-        char *larger;
-
         if (size > BODY_MAX - answer->size) {
                 answer->too_long = true;
                 return 0;
         }
-        larger = realloc(answer->body, answer->size + size + 1);
-        if (!larger)
+        if (array_reserve(&answer->body, answer->size, size + 1) < 0)
                 return 0;
-        memcpy(larger + answer->size, data, size);
-        answer->body = larger;
+        memcpy(answer->body + answer->size, data, size);
         answer->size += size;
-        larger[answer->size] = '\0';
+        answer->body[answer->size] = '\0';
         return size;
 }
 

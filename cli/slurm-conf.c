@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
@@ -31,16 +32,11 @@ void slurm_conf_done(SlurmConf *conf) {
 static int conf_add(SlurmConf *conf, const char *key, size_t key_length, const char *value,
                 size_t value_length, const char *file, unsigned line) {
         SlurmSetting *setting;
+        int r;
 
-        if (conf->n == conf->room) {
-                size_t more = conf->room == 0 ? 64 : conf->room * 2;
-                SlurmSetting *larger = reallocarray(conf->settings, more, sizeof *larger);
-
-                if (!larger)
-                        return -ENOMEM;
-                conf->settings = larger;
-                conf->room = more;
-        }
+        r = array_reserve(&conf->settings, conf->n, 1);
+        if (r < 0)
+                return r;
         setting = &conf->settings[conf->n];
         *setting = (SlurmSetting){
                 .key = strndup(key, key_length),

@@ -12,7 +12,7 @@ typedef struct SlurmSetting {
 
 typedef struct SlurmConf {
         SlurmSetting *settings; /* in the order of the files */
-        size_t n, room;
+        size_t n;
 } SlurmConf;
 
 void slurm_conf_done(SlurmConf *conf);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "cli/program.h"
@@ -34,15 +35,11 @@ void gres_list_done(GresList *list) {
 }
 
 static int gres_list_append(GresList *list, uint32_t minor) {
-        if (list->n_minors == list->room) {
-                size_t more = list->room == 0 ? 16 : list->room * 2;
-                uint32_t *larger = reallocarray(list->minors, more, sizeof *larger);
+        int r;
 
-                if (!larger)
-                        return -ENOMEM;
-                list->minors = larger;
-                list->room = more;
-        }
+        r = array_reserve(&list->minors, list->n_minors, 1);
+        if (r < 0)
+                return r;
         list->minors[list->n_minors++] = minor;
         return 0;
 }

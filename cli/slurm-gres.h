@@ -11,7 +11,6 @@
 typedef struct GresList {
         uint32_t *minors;
         size_t n_minors;
-        size_t room;
 } GresList;
 
 void gres_list_done(GresList *list);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 
 /* Slurm's own limit: a size is the base times up to two to the power of this. */
@@ -90,15 +91,15 @@ static void node_read(TopologyNode *node, const Tray *tray) {
 }
 
 int topology_add(Topology *topology, const char *name, const Tray *tray) {
-        TopologyNode *nodes, *node;
+        TopologyNode *node;
+        int r;
 
         if (topology_find(topology, name))
                 return -EEXIST;
-        nodes = reallocarray(topology->nodes, topology->n_nodes + 1, sizeof *nodes);
-        if (!nodes)
-                return -ENOMEM;
-        topology->nodes = nodes;
-        node = &nodes[topology->n_nodes];
+        r = array_reserve(&topology->nodes, topology->n_nodes, 1);
+        if (r < 0)
+                return r;
+        node = &topology->nodes[topology->n_nodes];
         *node = (TopologyNode){ .name = strdup(name) };
         if (!node->name)
                 return -ENOMEM;

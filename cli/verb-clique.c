@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "cli/gpu.h"
 #include "cli/table.h"
 
@@ -20,11 +21,10 @@ static int read_indexes(sd_bus_message *message, const Tray *tray, uint32_t **re
                 return r;
         while ((r = sd_bus_message_read_basic(message, 'o', &path)) > 0) {
                 const GpuView *gpu = tray_gpu_by_path(tray, path);
-                uint32_t *larger = reallocarray(indexes, n + 1, sizeof *larger);
 
-                if (!larger)
-                        return -ENOMEM;
-                indexes = larger;
+                r = array_reserve(&indexes, n, 1);
+                if (r < 0)
+                        return r;
                 indexes[n++] = gpu ? gpu->index : UNKNOWN_U32;
         }
         if (r >= 0)

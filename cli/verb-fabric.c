@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
 #include "cli/table.h"
@@ -42,19 +43,18 @@ static void summaries_done(Summaries *all) {
 
 /* One that is not known is no member. */
 static int number_set_add(NumberSet *set, uint32_t value) {
-        uint32_t *larger;
         size_t i = 0;
+        int r;
 
         while (i < set->n && set->values[i] < value)
                 i++;
         if (value == UNKNOWN_U32 || (i < set->n && set->values[i] == value))
                 return 0;
-        larger = reallocarray(set->values, set->n + 1, sizeof *larger);
-        if (!larger)
-                return -ENOMEM;
-        memmove(larger + i + 1, larger + i, (set->n - i) * sizeof *larger);
-        larger[i] = value;
-        set->values = larger;
+        r = array_reserve(&set->values, set->n, 1);
+        if (r < 0)
+                return r;
+        memmove(set->values + i + 1, set->values + i, (set->n - i) * sizeof *set->values);
+        set->values[i] = value;
         set->n++;
         return 0;
 }
@@ -96,19 +96,18 @@ static void add_summary(Table *table, const Summary *summary) {
 }
 
 static int summaries_get(Summaries *all, const char *cluster, Summary **ret) {
-        Summary *larger;
+        int r;
 
         for (size_t i = 0; i < all->n; i++)
                 if (streq(all->summaries[i].cluster, cluster)) {
                         *ret = &all->summaries[i];
                         return 0;
                 }
-        larger = reallocarray(all->summaries, all->n + 1, sizeof *larger);
-        if (!larger)
-                return -ENOMEM;
-        all->summaries = larger;
-        larger[all->n] = (Summary){ .cluster = cluster };
-        *ret = &larger[all->n++];
+        r = array_reserve(&all->summaries, all->n, 1);
+        if (r < 0)
+                return r;
+        all->summaries[all->n] = (Summary){ .cluster = cluster };
+        *ret = &all->summaries[all->n++];
         return 0;
 }
 

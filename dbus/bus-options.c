@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/cleanup.h"
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
@@ -22,7 +23,7 @@ static int malformed(sd_bus_error *error) {
 int bus_ids_read(sd_bus_message *msg, const char ***ret, sd_bus_error *error) {
         CLEANUP(free_ptr) const char **ids = NULL;
         const char *id;
-        size_t n = 0, room = 0;
+        size_t n = 0;
         int r;
 
         r = sd_bus_message_enter_container(msg, 'a', "s");
@@ -37,15 +38,9 @@ int bus_ids_read(sd_bus_message *msg, const char ***ret, sd_bus_error *error) {
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s is not a GPU id",
                                         id[0] == '\0' ? "An empty string" : "An overlong string");
 
-                if (n + 1 >= room) {
-                        const char **larger;
-
-                        room = room == 0 ? 16 : room * 2;
-                        larger = realloc(ids, room * sizeof *ids);
-                        if (!larger)
-                                return -ENOMEM;
-                        ids = larger;
-                }
+                r = array_reserve(&ids, n, 2);
+                if (r < 0)
+                        return r;
                 ids[n++] = id;
                 ids[n] = NULL;
         }

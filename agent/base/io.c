@@ -8,7 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/cleanup.h"
+
+/* With the NUL behind it a page, which is what /proc gives at a time. */
+#define READ_SIZE 4095U
 
 void fd_close(int *fd) {
         if (*fd >= 0)
@@ -24,22 +28,17 @@ int take_fd(int *fd) {
 
 int fd_read_all(int fd, size_t max, char **ret_text, size_t *ret_size) {
         CLEANUP(free_ptr) char *text = NULL;
-        size_t size = 0, room = 0;
+        size_t size = 0;
 
         for (;;) {
                 ssize_t n;
+                int r;
 
-                if (size + 1 >= room) {
-                        char *larger;
+                r = array_reserve(&text, size, READ_SIZE + 1);
+                if (r < 0)
+                        return r;
 
-                        room = room == 0 ? 4096 : room * 2;
-                        larger = realloc(text, room);
-                        if (!larger)
-                                return -ENOMEM;
-                        text = larger;
-                }
-
-                n = read(fd, text + size, room - size - 1);
+                n = read(fd, text + size, READ_SIZE);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/base/array.h"
 #include "agent/base/cleanup.h"
 
 void text_escape_bytes(const char *s, size_t n, char *ret, size_t size) {
@@ -79,17 +80,16 @@ void strv_free_ptr(char ***strv) {
 int strv_append(char ***strv, const char *s) {
         CLEANUP(free_ptr) char *copy = NULL;
         size_t n = strv_length(*strv);
-        char **larger;
+        int r;
 
         copy = strdup(s);
         if (!copy)
                 return -ENOMEM;
-        larger = reallocarray(*strv, n + 2, sizeof(char *));
-        if (!larger)
-                return -ENOMEM;
+        r = array_reserve(strv, n, 2);
+        if (r < 0)
+                return r;
 
-        larger[n] = take_ptr(&copy);
-        larger[n + 1] = NULL;
-        *strv = larger;
+        (*strv)[n] = take_ptr(&copy);
+        (*strv)[n + 1] = NULL;
         return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
 #include "agent/config/files.h"
@@ -46,7 +47,7 @@ const ClientBmc* client_config_bmc(const ClientConfig *config, const char *tray)
 
 int client_bmc_get(void *object, const char *name, void **ret_entry, char **ret_problem) {
         ClientConfig *config = object;
-        ClientBmc *bmcs, *bmc = find_bmc(config, name);
+        ClientBmc *bmc = find_bmc(config, name);
         int r;
 
         if (bmc) {
@@ -59,11 +60,10 @@ int client_bmc_get(void *object, const char *name, void **ret_entry, char **ret_
                 return -EINVAL;
         }
 
-        bmcs = reallocarray(config->bmcs, config->n_bmcs + 1, sizeof *bmcs);
-        if (!bmcs)
-                return -ENOMEM;
-        config->bmcs = bmcs;
-        bmc = &bmcs[config->n_bmcs++];
+        r = array_reserve(&config->bmcs, config->n_bmcs, 1);
+        if (r < 0)
+                return r;
+        bmc = &config->bmcs[config->n_bmcs++];
         *bmc = (ClientBmc){ .tray = strdup(name) };
         r = bmc->tray ? schema_init(&client_bmc_schema, bmc) : -ENOMEM;
         if (r < 0)

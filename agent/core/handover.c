@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 #include "agent/core/recovery.h"
 #include "agent/core/verify.h"
@@ -71,14 +72,13 @@ bool handover_is_under_way(const Handover *handover) {
 }
 
 int handover_add_waiter(Handover *handover, Request *request, size_t item) {
-        HandoverWaiter *larger;
+        int r;
 
-        larger = reallocarray(handover->waiters, handover->n_waiters + 1, sizeof *larger);
-        if (!larger)
-                return -ENOMEM;
+        r = array_reserve(&handover->waiters, handover->n_waiters, 1);
+        if (r < 0)
+                return r;
 
-        larger[handover->n_waiters++] = (HandoverWaiter){ .request = request, .item = item };
-        handover->waiters = larger;
+        handover->waiters[handover->n_waiters++] = (HandoverWaiter){ .request = request, .item = item };
         return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 
 void inventory_done(Inventory *inventory) {
@@ -37,22 +38,19 @@ void inventory_sort(Inventory *inventory) {
 }
 
 int inventory_add(Inventory *inventory, Gpu *gpu) {
-        Gpu **by_uuid, **by_index;
         size_t i = inventory->n;
+        int r;
 
-        by_uuid = reallocarray(inventory->by_uuid, inventory->n + 1, sizeof(Gpu *));
-        if (!by_uuid)
-                return -ENOMEM;
-        inventory->by_uuid = by_uuid;
-        by_index = reallocarray(inventory->by_index, inventory->n + 1, sizeof(Gpu *));
-        if (!by_index)
-                return -ENOMEM;
-        inventory->by_index = by_index;
+        r = array_reserve(&inventory->by_uuid, inventory->n, 1);
+        if (r >= 0)
+                r = array_reserve(&inventory->by_index, inventory->n, 1);
+        if (r < 0)
+                return r;
 
-        for (; i > 0 && compare_uuid(&gpu, &by_uuid[i - 1]) < 0; i--)
-                by_uuid[i] = by_uuid[i - 1];
-        by_uuid[i] = gpu;
-        by_index[inventory->n++] = gpu; /* inventory_sort() puts it in its place */
+        for (; i > 0 && compare_uuid(&gpu, &inventory->by_uuid[i - 1]) < 0; i--)
+                inventory->by_uuid[i] = inventory->by_uuid[i - 1];
+        inventory->by_uuid[i] = gpu;
+        inventory->by_index[inventory->n++] = gpu; /* inventory_sort() puts it in its place */
         return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 
 /* Room for " and 256 more". */
@@ -37,7 +38,8 @@ LeaseTenant* lease_find(const Lease *lease, const char *tenant) {
 }
 
 int lease_add(Lease *lease, const char *tenant, bool shared, usec_t realtime_usec) {
-        LeaseTenant *larger;
+        LeaseTenant *added;
+        int r;
 
         if (lease_find(lease, tenant))
                 return 0;
@@ -46,14 +48,13 @@ int lease_add(Lease *lease, const char *tenant, bool shared, usec_t realtime_use
         if (lease->n == LEASE_TENANTS_MAX)
                 return -ENOSPC;
 
-        larger = reallocarray(lease->tenants, lease->n + 1, sizeof *larger);
-        if (!larger)
-                return -ENOMEM;
-        lease->tenants = larger;
+        r = array_reserve(&lease->tenants, lease->n, 1);
+        if (r < 0)
+                return r;
+        added = &lease->tenants[lease->n++];
+        *added = (LeaseTenant){ .since_realtime_usec = realtime_usec };
+        (void) snprintf(added->name, sizeof added->name, "%s", tenant);
         lease->shared = shared;
-        larger[lease->n] = (LeaseTenant){ .since_realtime_usec = realtime_usec };
-        (void) snprintf(larger[lease->n].name, sizeof larger[lease->n].name, "%s", tenant);
-        lease->n++;
         return 1;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/cleanup.h"
 #include "agent/base/parse.h"
 #include "agent/base/sample.h"
@@ -107,20 +108,15 @@ static int struct_read(sd_bus_message *msg, const char *signature, const Field *
         return r < 0 ? field_error(r) : 1;
 }
 
-int fields_grow(void **items, size_t n, size_t *room, size_t size, size_t max) {
+int fields_grow(void **items, size_t n, size_t size, size_t max) {
         void *larger;
-        size_t more;
 
-        if (n < *room)
-                return 0;
         if (n >= max)
                 return -EBADMSG;
-        more = *room == 0 ? 8 : *room * 2;
-        larger = reallocarray(*items, more, size);
+        larger = array_grow(*items, n, 1, size);
         if (!larger)
                 return -ENOMEM;
         *items = larger;
-        *room = more;
         return 0;
 }
 
@@ -137,7 +133,7 @@ int fields_append(sd_bus_message *msg, const char *type, const char *signature, 
 int fields_read(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
                 size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *items = NULL;
-        size_t n = 0, room = 0;
+        size_t n = 0;
         int r;
 
         r = sd_bus_message_enter_container(msg, 'a', type);
@@ -150,7 +146,7 @@ int fields_read(sd_bus_message *msg, const char *type, const char *signature, co
                 r = sd_bus_message_at_end(msg, false);
                 if (r != 0)
                         break;
-                r = fields_grow(&items, n, &room, size, max);
+                r = fields_grow(&items, n, size, max);
                 if (r < 0)
                         return r;
                 item = (char *) items + n * size;

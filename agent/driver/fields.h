@@ -45,7 +45,7 @@ int field_append(sd_bus_message *msg, const Field *field, const void *item);
 int field_read(sd_bus_message *msg, const Field *field, void *item);
 
 /* Room for one more item. 0 · -EBADMSG above max · -ENOMEM. */
-int fields_grow(void **items, size_t n, size_t *room, size_t size, size_t max);
+int fields_grow(void **items, size_t n, size_t size, size_t max);
 
 /* An array of structs. 0 · -errno of sd-bus; read: -EBADMSG · -ENOMEM, else *ret (to be freed; NULL if
  * *ret_n is 0). */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/driver/device.h"
@@ -26,7 +27,7 @@ typedef struct Search {
         WalkGpu *gpus;
         size_t n_gpus;
         GpuHolder *holders;
-        size_t n, room;
+        size_t n;
 } Search;
 
 static void search_done(Search *search) {
@@ -35,19 +36,13 @@ static void search_done(Search *search) {
 }
 
 static int search_add(Search *search, const char *uuid, pid_t pid, uint64_t used_bytes) {
-        GpuHolder *larger;
+        int r;
 
         if (search->n >= PROTOCOL_HOLDERS_MAX)
                 return 0; /* more than anybody will read */
-        if (search->n == search->room) {
-                size_t room = search->room == 0 ? 16 : search->room * 2;
-
-                larger = reallocarray(search->holders, room, sizeof *larger);
-                if (!larger)
-                        return -ENOMEM;
-                search->holders = larger;
-                search->room = room;
-        }
+        r = array_reserve(&search->holders, search->n, 1);
+        if (r < 0)
+                return r;
 
         search->holders[search->n] = (GpuHolder){ .pid = pid, .used_bytes = used_bytes };
         memcpy(search->holders[search->n].uuid, uuid, GPU_UUID_SIZE);

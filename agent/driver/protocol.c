@@ -288,7 +288,7 @@ int protocol_append_failure(sd_bus_message *msg, const char *failure) {
 
 int protocol_read_samples(sd_bus_message *msg, GpuSample **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *samples = NULL;
-        size_t n = 0, room = 0;
+        size_t n = 0;
         int r;
 
         r = sd_bus_message_enter_container(msg, 'a', "a{sv}");
@@ -296,7 +296,7 @@ int protocol_read_samples(sd_bus_message *msg, GpuSample **ret, size_t *ret_n) {
                 return field_error(r);
 
         while ((r = sd_bus_message_at_end(msg, false)) == 0) {
-                r = fields_grow(&samples, n, &room, sizeof(GpuSample), PROTOCOL_GPUS_MAX);
+                r = fields_grow(&samples, n, sizeof(GpuSample), PROTOCOL_GPUS_MAX);
                 if (r < 0)
                         return r;
                 r = sample_read(msg, (GpuSample *) samples + n);

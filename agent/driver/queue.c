@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/driver/quiesced.h"
@@ -21,6 +22,9 @@
 #define KILL_GRACE_USEC (2 * USEC_PER_SEC)
 
 #define WAITING_MAX 256
+
+/* What a pipe holds. */
+#define READ_SIZE 65536U
 
 #define STOPPING_MESSAGE "the driver service is stopping"
 
@@ -57,7 +61,7 @@ struct Queue {
         int pipe_fd;
         sd_event_source *pipe_source;
         char *data;
-        size_t size, room;
+        size_t size;
         char warning[512]; /* the last one, said once and not with every look */
 
         bool stopping;
@@ -133,28 +137,22 @@ static void queue_pipe_close(Queue *queue) {
         queue->pipe_fd = -1;
         free(queue->data);
         queue->data = NULL;
-        queue->size = queue->room = 0;
+        queue->size = 0;
 }
 
 /* Reads what is there. 1 more may come · 0 the end · -EBADMSG more than an answer · -errno. */
 static int queue_drain(Queue *queue) {
         for (;;) {
                 ssize_t n;
+                int r;
 
-                if (queue->size == queue->room) {
-                        size_t room = queue->room == 0 ? 65536 : queue->room * 2;
-                        char *larger;
+                if (queue->size > answer_size_max(queue->kind))
+                        return -EBADMSG;
+                r = array_reserve(&queue->data, queue->size, READ_SIZE);
+                if (r < 0)
+                        return r;
 
-                        if (queue->size > answer_size_max(queue->kind))
-                                return -EBADMSG;
-                        larger = realloc(queue->data, room);
-                        if (!larger)
-                                return -ENOMEM;
-                        queue->data = larger;
-                        queue->room = room;
-                }
-
-                n = read(queue->pipe_fd, queue->data + queue->size, queue->room - queue->size);
+                n = read(queue->pipe_fd, queue->data + queue->size, READ_SIZE);
                 if (n < 0)
                         return errno == EAGAIN || errno == EINTR ? 1 : -errno;
                 if (n == 0)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 
 #define CLIENT_MAGIC "gpuaclnt"
@@ -85,21 +86,16 @@ int clients_read(const TrayHeader *header, usec_t now, Clients *ret) {
         CLEANUP(directory_close) DIR *directory = NULL;
         CLEANUP(clients_done) Clients clients = {};
         const struct dirent *entry;
-        size_t room = 0, n = 0;
+        size_t n = 0;
+        int r;
 
         directory = opendir(TRAY_CLIENTS_DIRECTORY);
         while (directory && clients.n < CLIENTS_MAX && n++ < ENTRIES_MAX && (entry = readdir(directory))) {
                 if (entry->d_name[0] == '.')
                         continue;
-                if (clients.n == room) {
-                        Client *larger;
-
-                        room = room == 0 ? 16 : room * 2;
-                        larger = reallocarray(clients.items, room, sizeof(Client));
-                        if (!larger)
-                                return -ENOMEM;
-                        clients.items = larger;
-                }
+                r = array_reserve(&clients.items, clients.n, 1);
+                if (r < 0)
+                        return r;
                 if (client_read(dirfd(directory), entry->d_name, header, now, &clients.items[clients.n]))
                         clients.n++;
         }

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/parse.h"
 #include "agent/base/text.h"
@@ -111,6 +112,8 @@ static int walk_prepare(Walk *walk, const Tray *tray, const bool *wanted) {
 }
 
 int holders_add(Holders *holders, pid_t pid, uint32_t gpu, bool nvml) {
+        int r;
+
         /* A process's entries are added one after the other. */
         for (size_t i = holders->n; i > 0 && holders->items[i - 1].pid == pid; i--)
                 if (holders->items[i - 1].gpu == gpu) {
@@ -118,15 +121,9 @@ int holders_add(Holders *holders, pid_t pid, uint32_t gpu, bool nvml) {
                         return 0;
                 }
 
-        if (holders->n == holders->room) {
-                size_t room = holders->room == 0 ? 16 : holders->room * 2;
-                Holder *larger = reallocarray(holders->items, room, sizeof(Holder));
-
-                if (!larger)
-                        return -ENOMEM;
-                holders->items = larger;
-                holders->room = room;
-        }
+        r = array_reserve(&holders->items, holders->n, 1);
+        if (r < 0)
+                return r;
         holders->items[holders->n++] = (Holder){ .pid = pid, .gpu = gpu, .nvml = nvml };
         return 0;
 }

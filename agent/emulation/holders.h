@@ -23,7 +23,6 @@ typedef struct Holder {
 typedef struct Holders {
         Holder *items;
         size_t n;
-        size_t room;
 } Holders;
 
 /* Looks through all processes but the caller's own for holders of the GPUs that are marked in `wanted` (an

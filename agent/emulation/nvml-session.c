@@ -196,7 +196,7 @@ NvmlReturn session_find(const GpuId *id, NvmlDevice *ret) {
 }
 
 static int holders_copy(const Holders *holders, Holders *ret) {
-        Holders copy = { .n = holders->n, .room = holders->n };
+        Holders copy = { .n = holders->n };
 
         copy.items = calloc(holders->n + 1, sizeof(Holder));
         if (!copy.items)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/base/array.h"
 #include "agent/base/io.h"
 #include "agent/base/text.h"
 
@@ -209,18 +210,17 @@ TrayPartition* tray_find_partition_by_name(const Tray *tray, const char *name) {
 
 int tray_add_partition(Tray *tray, TrayPartition **ret) {
         uint32_t n = tray->header->n_partitions;
-        TrayPartition *larger;
+        int r;
 
         if (n >= TRAY_PARTITIONS_MAX)
                 return -ENOSPC;
-        larger = reallocarray(tray->partitions, n + 2, sizeof(TrayPartition));
-        if (!larger)
-                return -ENOMEM;
+        r = array_reserve(&tray->partitions, n, 1);
+        if (r < 0)
+                return r;
 
-        tray->partitions = larger;
         tray->header->n_partitions = n + 1;
-        memset(&larger[n], 0, 2 * sizeof(TrayPartition));
-        *ret = &larger[n];
+        tray->partitions[n] = (TrayPartition){};
+        *ret = &tray->partitions[n];
         return 0;
 }
 

@@ -42,7 +42,7 @@ int message_pack(const ProtobufCMessage *message, WireBuffer *ret) {
 
         if (!data)
                 return -ENOMEM;
-        *ret = (WireBuffer){ .data = data, .n = protobuf_c_message_pack(message, data), .size = n + 1 };
+        *ret = (WireBuffer){ .data = data, .n = protobuf_c_message_pack(message, data) };
         return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/array.h"
 #include "agent/base/text.h"
 
 #define FRAME_HEADER   8U
@@ -37,27 +38,10 @@ void wire_done(Wire *wire) {
                 wire_buffer_done(&wire->buffers[i]);
 }
 
-/* Room for n more bytes. 0 · -ENOMEM. */
-static int buffer_reserve(WireBuffer *buffer, size_t n) {
-        size_t size = buffer->size > 0 ? buffer->size : 4096;
-        uint8_t *larger;
-
-        while (size - buffer->n < n)
-                size *= 2;
-        if (size == buffer->size)
-                return 0;
-        larger = realloc(buffer->data, size);
-        if (!larger)
-                return -ENOMEM;
-        buffer->data = larger;
-        buffer->size = size;
-        return 0;
-}
-
 static int buffer_append(WireBuffer *buffer, const void *data, size_t n) {
         int r;
 
-        r = buffer_reserve(buffer, n);
+        r = array_reserve(&buffer->data, buffer->n, n);
         if (r < 0)
                 return r;
         if (n > 0)

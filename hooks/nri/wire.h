@@ -22,7 +22,7 @@
 
 typedef struct WireBuffer {
         uint8_t *data;
-        size_t n, size;
+        size_t n;
 } WireBuffer;
 
 /* What was read of the socket. Zero at first. */
