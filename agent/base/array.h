@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* realloc() to room for `more` entries of `size` bytes behind the first n. The room goes by powers of two: to
- * add one entry at a time costs little. NULL: there is no such room, and the array is as it was. */
+/* realloc() to room for `more` entries of `size` bytes behind the first n. It goes by powers of two, so that
+ * one at a time costs little. NULL: there is no such room, and the array is as it was. */
 void* array_grow(void *array, size_t n, size_t more, size_t size);
 
 /* Makes room for `more` entries behind the n of an array, wherever it goes: array_reserve(&entries, n, 1).
