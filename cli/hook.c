@@ -13,6 +13,17 @@ int hook_read_config(const Options *options, Config **ret, Failure *failure) {
         return r < 0 ? failure_errno(failure, r, "cannot read the configuration") : 0;
 }
 
+const char* hook_leniency(const Config *config) {
+        if (config->mode == AGENT_MODE_OBSERVE)
+                return "mode is observe";
+        return config->handover.reset ? NULL : "handover.reset is off";
+}
+
+int hook_refuse(const Failure *failure) {
+        return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
+                                                                                 : failure->exit_code;
+}
+
 int hook_succeed(void) {
         if (fflush(stdout) != 0) {
                 __fpurge(stdout);

@@ -11,5 +11,12 @@
  * negative, and *failure says why. */
 int hook_read_config(const Options *options, Config **ret, Failure *failure);
 
+/* Why the site lets everybody pass: "mode is observe" · "handover.reset is off" · NULL: it does not. */
+const char* hook_leniency(const Config *config);
+
+/* The exit code of a refusal: the failure's own, but none by which the tenant would pass, or which is about
+ * words that it did not choose. */
+int hook_refuse(const Failure *failure);
+
 /* A success: that nobody reads its line is no failure. The exit code. */
 int hook_succeed(void);

@@ -57,8 +57,6 @@ int slurm_hook_read(SlurmScript script, const Options *options, SlurmHook *ret, 
         r = hook_read_config(options, &ret->config, failure);
         if (r < 0)
                 return r;
-        ret->observes = ret->config->mode == AGENT_MODE_OBSERVE;
-        ret->resets = ret->config->handover.reset;
         ret->deadline_usec = usec_add(now_monotonic_usec(), hook_timeout(ret, options));
 
         if (ret->config->handover.mig == MIG_SKIP && strstr(ret->job.visible_devices, "MIG-")) {
@@ -80,8 +78,8 @@ int slurm_hook_open(SlurmHook *hook, const Options *options, Client **ret_client
                 return r;
 
         /* A file that was changed and not reloaded is not in force. */
-        hook->observes = streq(ret_tray->mode, "observe");
-        hook->resets = ret_tray->handover_reset;
+        hook->config->mode = streq(ret_tray->mode, "observe") ? AGENT_MODE_OBSERVE : AGENT_MODE_ENFORCE;
+        hook->config->handover.reset = ret_tray->handover_reset;
         *ret_client = take_ptr(&client);
         return 0;
 }
@@ -173,10 +171,7 @@ static char* hook_drain(const SlurmHook *hook, const char *what, const char *cau
 }
 
 int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *failure) {
-        const char *cause = failure->message ?: "out of memory",
-                   *lenient = hook->observes ? "mode is observe"
-                        : !hook->resets      ? "handover.reset is off"
-                                             : NULL;
+        const char *cause = failure->message ?: "out of memory", *lenient = hook_leniency(hook->config);
         CLEANUP(free_ptr) char *line = NULL;
 
         if (!lenient)
@@ -190,8 +185,5 @@ int slurm_hook_fail(const SlurmHook *hook, const char *what, const Failure *fail
                 hook_log(hook, line, failure, lenient);
         }
 
-        if (lenient)
-                return hook_succeed();
-        return failure->exit_code == CLI_DONE || failure->exit_code == CLI_USAGE ? CLI_FAILED
-                                                                                 : failure->exit_code;
+        return lenient ? hook_succeed() : hook_refuse(failure);
 }

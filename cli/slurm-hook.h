@@ -14,13 +14,10 @@
 typedef struct SlurmHook {
         SlurmScript script;
         SlurmJob job;
-        Config *config;
+        Config *config; /* the site's switches in it are the agent's own, where it answers */
         GpuSet gpus;
         usec_t deadline_usec;   /* monotonic: the agent's work is to be done by then */
         const char *identifier; /* of its lines in the journal */
-        /* the site's switches as the agent has them, or by the file where it does not answer: refuses
-         * nothing · hands over */
-        bool observes, resets;
 } SlurmHook;
 
 void slurm_hook_done(SlurmHook *hook);

@@ -184,14 +184,13 @@ static int prestart(OciHook *hook, const Options *options) {
                 return hook_succeed();
 
         cause = failure.message ?: "out of memory";
-        if (hook->config && (hook->config->mode == AGENT_MODE_OBSERVE || !hook->config->handover.reset)) {
+        if (hook->config && hook_leniency(hook->config)) {
                 print_line(stdout, "gpuagent: %s would be refused: %s", hook->tenant, cause);
                 return hook_succeed();
         }
         print_line(stderr, "gpuagent: GPUs %s%srefused: %s", hook->set.names ?: "",
                         hook->set.names ? " " : "", cause);
-        return failure.exit_code == CLI_DONE || failure.exit_code == CLI_USAGE ? CLI_FAILED
-                                                                               : failure.exit_code;
+        return hook_refuse(&failure);
 }
 
 static int release(const OciHook *hook, const Options *options, Failure *failure) {

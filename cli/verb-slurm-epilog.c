@@ -26,9 +26,9 @@ static int hand_over(SlurmHook *hook, const Options *options, Failure *failure) 
 /* The agent has agreed. Where it may also leave a GPU as it is, one in MIG mode or that others share, only
  * the journal says which were reset. */
 static const char* what_was_done(const SlurmHook *hook) {
-        if (!hook->resets)
+        if (!hook->config->handover.reset)
                 return "released and not reset: handover.reset is off";
-        if (hook->observes || hook->config->handover.mig == MIG_SKIP ||
+        if (hook->config->mode == AGENT_MODE_OBSERVE || hook->config->handover.mig == MIG_SKIP ||
                         hook->config->handover.shared == SHARED_COUNT)
                 return "released";
         return "reset";

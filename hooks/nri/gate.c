@@ -65,7 +65,7 @@ int gate_book(const Options *options, const OciContainer *container, char ret_wh
 
         (void) snprintf(ret_why, PLUGIN_WHY_SIZE, "GPUs %s%srefused: %s", set.names ?: "",
                         set.names ? " " : "", failure.message ?: "out of memory");
-        if (config && (config->mode == AGENT_MODE_OBSERVE || !config->handover.reset)) {
+        if (config && hook_leniency(config)) {
                 log_message(LOG_NOTICE, "it would be refused: %s", ret_why);
                 return 0;
         }
