@@ -51,9 +51,9 @@ void users_name(UserName *users, size_t n) {
 
         *lookup = (Lookup){ .users = users, .n = n, .names = calloc(n, sizeof *lookup->names) };
         if (lookup->names && pthread_create(&thread, NULL, lookup_run, lookup) == 0) {
-                (void) clock_gettime(CLOCK_REALTIME, &until);
+                (void) clock_gettime(CLOCK_MONOTONIC, &until);
                 until.tv_sec += LOOKUP_SECONDS;
-                ended = pthread_timedjoin_np(thread, NULL, &until) == 0;
+                ended = pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 
                 done = atomic_load(&lookup->done);
                 for (size_t i = 0; i < done; i++)
