@@ -116,8 +116,10 @@ static void node_resolve(TopologyNode *node, const TopologyNode *old, uint64_t n
         if (!old || old->block == 0 || says_other)
                 return node_set(node, TOPOLOGY_LEFT_OUT, WHY_UNKNOWN);
         node->clique = old->clique;
-        node->silent_since_usec = old->silent_since_usec > 0 ? old->silent_since_usec : now;
-        if (now > node->silent_since_usec && now - node->silent_since_usec >= TOPOLOGY_SILENCE_USEC)
+        node->silent_since_usec = old->silent_since_usec;
+        if (node->silent_since_usec == 0 || node->silent_since_usec > now) /* or the clock was set back */
+                node->silent_since_usec = now;
+        if (now - node->silent_since_usec >= TOPOLOGY_SILENCE_USEC)
                 node_set(node, TOPOLOGY_LEFT_OUT, WHY_UNKNOWN);
 }
 

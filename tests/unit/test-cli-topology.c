@@ -123,6 +123,23 @@ static void test_a_silent_tray_keeps_its_block_for_a_day(void **state) {
         }
 }
 
+static void test_a_clock_that_was_set_back_does_not_prolong_a_silence(void **state) {
+        CLEANUP(topology_done) Topology first = {}, none = {}, old = {}, next = {};
+        CLEANUP(free_ptr) char *text = NULL;
+        ClientConfig config = {};
+
+        add(&first, "n1", (uint32_t[]){ 1, 1, 1, 1 });
+        topology_resolve(&first, &none, NOW);
+        text = format(&first, &config);
+        assert_int_equal(topology_parse(text, &old), 0);
+        old.nodes[0].silent_since_usec = NOW + 365 * DAY;
+
+        assert_int_equal(topology_add(&next, "n1", NULL), 0);
+        topology_resolve(&next, &old, NOW);
+        assert_int_equal(next.nodes[0].state, TOPOLOGY_SILENT);
+        assert_true(next.nodes[0].silent_since_usec == NOW);
+}
+
 static void test_gpus_that_say_nothing_do_not_outvote_the_others(void **state) {
         CLEANUP(topology_done) Topology old = {}, none = {}, same = {}, other = {}, fresh = {};
 
@@ -265,6 +282,7 @@ int main(void) {
                 cmocka_unit_test(test_a_list_with_a_mistake_is_refused),
                 cmocka_unit_test(test_what_is_written_is_read_again_in_every_form),
                 cmocka_unit_test(test_a_silent_tray_keeps_its_block_for_a_day),
+                cmocka_unit_test(test_a_clock_that_was_set_back_does_not_prolong_a_silence),
                 cmocka_unit_test(test_gpus_that_say_nothing_do_not_outvote_the_others),
                 cmocka_unit_test(test_a_clique_of_another_cluster_is_another_block),
                 cmocka_unit_test(test_a_tray_cannot_write_into_the_file),
