@@ -10,7 +10,11 @@
 #include "cli/json.h"
 #include "cli/processes.h"
 
-/* "12 s ago", "3 h ago": what a person wants to know of a time. */
+/* By so much a tray's clock may be ahead of ours without a word. */
+#define AHEAD_USEC (60 * USEC_PER_SEC)
+
+/* "12 s ago", "3 h ago": what a person wants to know of a time. Of one that is still to come, that a clock was
+ * set meanwhile. */
 static void format_age(uint64_t realtime_usec, char *ret, size_t size) {
         uint64_t now = now_realtime_usec(),
                  seconds = now > realtime_usec ? (now - realtime_usec) / USEC_PER_SEC : 0;
@@ -21,6 +25,10 @@ static void format_age(uint64_t realtime_usec, char *ret, size_t size) {
                 { 86400, UINT64_MAX, "days" } };
         size_t i = 0;
 
+        if (realtime_usec > usec_add(now, AHEAD_USEC)) {
+                (void) snprintf(ret, size, "ahead of the clock");
+                return;
+        }
         while (seconds >= units[i].up_to)
                 i++;
         (void) snprintf(ret, size, "%llu %s ago", (unsigned long long) (seconds / units[i].seconds),
