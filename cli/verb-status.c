@@ -13,8 +13,8 @@
 /* By so much a tray's clock may be ahead of ours without a word. */
 #define AHEAD_USEC (60 * USEC_PER_SEC)
 
-/* "12 s ago", "3 h ago": what a person wants to know of a time. Of one that is still to come, that a clock was
- * set meanwhile. */
+/* "12 s ago", "3 h ago": what a person wants to know of a time. One that is still to come is of a clock that
+ * was set meanwhile. */
 static void format_age(uint64_t realtime_usec, char *ret, size_t size) {
         uint64_t now = now_realtime_usec(),
                  seconds = now > realtime_usec ? (now - realtime_usec) / USEC_PER_SEC : 0;
