@@ -89,6 +89,10 @@ bool gpu_sample_has_clique(const GpuSample *sample) {
                         sample->cluster_uuid[0] != '\0';
 }
 
+bool gpu_sample_has_settled(const GpuSample *sample) {
+        return sample->fabric_state == FABRIC_NOT_SUPPORTED || sample->fabric_state == FABRIC_COMPLETED;
+}
+
 void gpu_sample_init(GpuSample *sample) {
         *sample = (GpuSample){
                 .index = UNKNOWN_U32,

@@ -176,6 +176,9 @@ void recovery_action_format(int32_t action, char *ret, size_t size);
 /* The clique and the cluster mean something: the fabric is at rest without an error, and there is one. */
 bool gpu_sample_has_clique(const GpuSample *sample);
 
+/* Its fabric has come to rest: it is complete, or this GPU has none. */
+bool gpu_sample_has_settled(const GpuSample *sample);
+
 /* All numbers unknown, all strings empty. */
 void gpu_sample_init(GpuSample *sample);
 

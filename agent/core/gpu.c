@@ -104,11 +104,6 @@ int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
         return 1;
 }
 
-bool gpu_fabric_settled(const Gpu *gpu) {
-        return gpu->sample.fabric_state == FABRIC_NOT_SUPPORTED ||
-                        gpu->sample.fabric_state == FABRIC_COMPLETED;
-}
-
 bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected) {
         return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, ret_expected) > 0 &&
                         *ret_expected != gpu->sample.clique_id;

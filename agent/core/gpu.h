@@ -133,9 +133,6 @@ bool gpu_is_held(const Gpu *gpu);
 /* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 
-/* The fabric has come to rest: it is complete, or this GPU has none. */
-bool gpu_fabric_settled(const Gpu *gpu);
-
 /* A reset is asked for by the driver, or the GPU is not yet in the clique that is expected. */
 bool gpu_reset_pending(const Gpu *gpu);
 

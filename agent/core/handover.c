@@ -256,7 +256,7 @@ static void handover_judge_good(Handover *handover, usec_t now_usec) {
                 handover_enter(handover, HANDOVER_HOLDERS, now_usec);
         } else
                 handover_end(handover,
-                                gpu_fabric_settled(handover->gpu) ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING,
+                                gpu_sample_has_settled(sample) ? OUTCOME_DONE : OUTCOME_FABRIC_PENDING,
                                 now_usec, NULL);
 }
 
@@ -273,7 +273,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
         usec_t deadline = usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec);
         const Gpu *gpu = handover->gpu;
         bool back = listed && !gpu->sample.lost && !gpu->sample.error[0],
-             settled = back && gpu_fabric_settled(gpu);
+             settled = back && gpu_sample_has_settled(&gpu->sample);
         char why[GPU_REASON_SIZE];
 
         if (handover->xid != 0) {

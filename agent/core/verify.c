@@ -36,7 +36,7 @@ static void verify_clique(const Gpu *gpu, char *text, size_t size, size_t *used)
                 if (sample->partition == PARTITION_DEFAULT && fabric_failed(sample))
                         add_reason(text, size, used, "its fabric ended with '%s', a clique is expected",
                                         sample->fabric_status_text);
-        } else if (!gpu_fabric_settled(gpu))
+        } else if (!gpu_sample_has_settled(sample))
                 add_reason(text, size, used, "its fabric is %s, clique %u is expected",
                                 fabric_state_to_string(sample->fabric_state) ?: "unknown", expected);
         else if (sample->clique_id != expected && fabric_failed(sample))

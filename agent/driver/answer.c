@@ -15,6 +15,7 @@ typedef struct AnswerHeader {
         uint32_t n;
         uint32_t n_asked;
         uint32_t n_looks;
+        uint32_t query_hangs;
         uint32_t complete;
         char message[FAILURE_SIZE];
         char warning[512];
@@ -100,6 +101,7 @@ int answer_write(const Answer *answer, int fd) {
                 .n = (uint32_t) answer->n,
                 .n_asked = (uint32_t) answer->n_asked,
                 .n_looks = (uint32_t) answer->n_looks,
+                .query_hangs = answer->query_hangs,
                 .complete = answer->complete,
         };
         int r;
@@ -188,6 +190,7 @@ int answer_parse(TaskKind kind, const void *data, size_t size, Answer *ret) {
         text_clean(header.warning, sizeof header.warning);
         text_clean(header.driver_version, sizeof header.driver_version);
         answer.error = (AnswerError) header.error;
+        answer.query_hangs = header.query_hangs != 0;
         answer.complete = header.complete != 0;
         answer.n = header.n;
         answer.n_asked = header.n_asked;

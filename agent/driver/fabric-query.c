@@ -12,8 +12,8 @@
 #define BLANKS         " \t"
 #define LINE_MAX_BYTES 512
 
-/* NMX-C partition ids go to 32766, and the default partition is one of them. */
-#define PARTITION_MAX 65535
+/* That of the default partition (NVLink Partition User's Guide). */
+#define PARTITION_MAX 32766
 
 /* A look at the GPUs must not take as long as a program that hangs. */
 #define QUERY_TIMEOUT_USEC (10 * USEC_PER_SEC)
@@ -113,37 +113,57 @@ static int output_merge(Answer *answer, char *output) {
         return 0;
 }
 
-void fabric_query_run(const Task *task, Answer *answer) {
-        CLEANUP(strv_free_ptr) char **argv = NULL;
+/* Whether an answer can matter to what the task is for. After a reset of some GPUs nothing is judged before
+ * their fabric has come to rest, and until then the looks come fast. */
+static bool is_worth_asking(const Task *task, const Answer *answer) {
+        bool worth = !task->uuids || !*task->uuids;
+
+        for (size_t i = 0; i < answer->n; i++)
+                worth |= gpu_sample_has_settled(&answer->samples[i]);
+        return answer->n > 0 && worth;
+}
+
+/* What it printed, to be freed. NULL: it does not work, and the answer says why. */
+static char* query_ask(const Task *task, char *const *argv, Answer *answer) {
+        usec_t now_usec = now_monotonic_usec(), half_usec = (task->deadline_usec - now_usec) / 2;
+        Program program = { .argv = argv, .alone = true };
         CLEANUP(free_ptr) char *output = NULL;
-        usec_t now_usec = now_monotonic_usec();
         ProgramResult result;
-        int r;
+        int r = -ETIMEDOUT;
 
-        if (task->config->fabric.query[0] == '\0' || answer->n == 0 || now_usec >= task->deadline_usec)
-                return;
-
-        r = command_split(task->config->fabric.query, &argv);
-        if (r >= 0) {
-                Program program = { .argv = argv, .alone = true };
-                usec_t half_usec = (task->deadline_usec - now_usec) / 2;
-
-                program.deadline_usec =
-                                now_usec + (half_usec < QUERY_TIMEOUT_USEC ? half_usec : QUERY_TIMEOUT_USEC);
+        program.deadline_usec = now_usec + (half_usec < QUERY_TIMEOUT_USEC ? half_usec : QUERY_TIMEOUT_USEC);
+        if (!task->query_hangs) {
                 r = program_run(task, &program, &result);
+                answer->query_hangs = r == -ETIMEDOUT;
         }
         if (r < 0) {
-                answer_warn(answer, "fabric.query: %s %s", argv ? argv[0] : task->config->fabric.query,
+                answer_warn(answer, "fabric.query: %s %s", argv[0],
                                 r == -ETIMEDOUT ? "did not end in time" : strerror(-r));
-                return;
+                return NULL;
         }
 
         output = result.output;
         if (!WIFEXITED(result.status) || WEXITSTATUS(result.status) != 0) {
                 answer_warn(answer, "fabric.query: %s failed: %s", argv[0], text_strip(output));
-                return;
+                return NULL;
         }
-        r = output_merge(answer, output);
+        return take_ptr(&output);
+}
+
+void fabric_query_run(const Task *task, Answer *answer) {
+        CLEANUP(strv_free_ptr) char **argv = NULL;
+        CLEANUP(free_ptr) char *output = NULL;
+        int r;
+
+        if (task->config->fabric.query[0] == '\0' || !is_worth_asking(task, answer) ||
+                        now_monotonic_usec() >= task->deadline_usec)
+                return;
+
+        r = command_split(task->config->fabric.query, &argv);
+        if (r >= 0)
+                output = query_ask(task, argv, answer);
+        if (output)
+                r = output_merge(answer, output);
         if (r < 0)
                 answer_warn(answer, "fabric.query: %s", strerror(-r));
 }

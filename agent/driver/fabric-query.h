@@ -15,6 +15,7 @@ typedef struct FabricLine {
 /* One line without its newline. 0 · -EINVAL. */
 int fabric_line_parse(const char *line, FabricLine *ret);
 
-/* Runs the program and adds what it says to the samples, the deadline being half of what the task has left,
- * and ten seconds at most. What cannot be learned stays unknown, and the answer's warning says why. */
+/* Runs the program, where an answer can matter, and adds what it says to the samples, the deadline being
+ * half of what the task has left, and ten seconds at most. What cannot be learned stays unknown, and the
+ * answer's warning says why. */
 void fabric_query_run(const Task *task, Answer *answer);

@@ -21,6 +21,9 @@
 /* A killed process that is not stuck is gone after this. */
 #define KILL_GRACE_USEC (2 * USEC_PER_SEC)
 
+/* A fabric.query that did not end is not asked for so long: not every look is to wait for it. */
+#define QUERY_PAUSE_USEC (60 * USEC_PER_SEC)
+
 #define WAITING_MAX 256
 
 /* What a pipe holds. */
@@ -62,7 +65,8 @@ struct Queue {
         sd_event_source *pipe_source;
         char *data;
         size_t size;
-        char warning[512]; /* the last one, said once and not with every look */
+        usec_t query_at_usec; /* fabric.query is not asked before */
+        char warning[512];    /* the last one, said once and not with every look */
 
         bool stopping;
         void (*stopped)(void *userdata);
@@ -282,6 +286,8 @@ static void queue_worker_gone(Queue *queue, int pidfd) {
         else if (r < 0)
                 answer_fail(&answer, ANSWER_FAILED, "the %s ended without a valid answer",
                                 task_kind_to_string(queue->kind));
+        if (answer.query_hangs)
+                queue->query_at_usec = usec_add(now_monotonic_usec(), QUERY_PAUSE_USEC);
         if (!tell_deed(job->request.uuids, job->request.tenants, &answer))
                 queue_warn(queue, &answer);
 
@@ -355,6 +361,7 @@ static int queue_start(Queue *queue, Job *job) {
                 .quiesced = queue->quiesced_path,
                 .uuids = job->request.uuids,
                 .tenants = job->request.tenants,
+                .query_hangs = now_monotonic_usec() < queue->query_at_usec,
                 .deadline_usec = job->request.deadline_usec,
         };
         int r;

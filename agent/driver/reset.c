@@ -281,6 +281,7 @@ static void reset_complete_looks(Reset *reset, Answer *answer) {
         if (task.deadline_usec > deadline_usec)
                 task.deadline_usec = deadline_usec;
         probe_complete(&task, &look);
+        answer->query_hangs = look.query_hangs;
         memcpy(answer->warning, look.warning, sizeof answer->warning);
 }
 

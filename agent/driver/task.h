@@ -32,6 +32,7 @@ typedef struct Task {
         char **uuids;          /* valid, none twice; NULL or empty: all GPUs */
         /* Valid; LEFTOVERS, CHECKS: one of each UUID, "" for none; TENANTS: whom to look for. */
         char **tenants;
+        bool query_hangs;     /* fabric.query did not end in time lately: it is not asked */
         usec_t deadline_usec; /* the worker is killed then */
 } Task;
 
@@ -52,7 +53,8 @@ typedef struct Answer {
         char message[FAILURE_SIZE];
         char warning[512]; /* for the log: what did not keep the task from being done; "" for none */
         char driver_version[DRIVER_VERSION_SIZE];
-        bool complete; /* of a probe: these are all the GPUs of the tray */
+        bool query_hangs; /* fabric.query did not end in time */
+        bool complete;    /* of a probe: these are all the GPUs of the tray */
         size_t n;
         size_t n_asked; /* the first so many are what was asked for, in that order */
         union {         /* by kind; owned */

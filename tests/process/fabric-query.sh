@@ -60,8 +60,12 @@ is "a query that fails has moved nothing" "$(partitions)" "7 7 32766 0"
 eventually 3 "and its reason is in the journal, once" eval '[ "$(grep -c "no route to the fabric" /run/tray/gpuagent-driver.log)" = 1 ]'
 query_prints 'head -c 3000000 /dev/zero | tr "\0" "x"' </dev/null
 is "nor has one that does not end" "$(partitions)" "7 7 32766 0"
-query_prints 'sleep 1000 & sleep 1000' </dev/null
+query_prints 'echo >>/run/tray/asked; sleep 1000 & sleep 1000' </dev/null
 is "nor one that hangs" "$(partitions) $(manager DriverState)" "7 7 32766 0 ok"
+gpuagent-emulate partition assign 9 nine 1
+exits 1 "a reset is judged by its last word then" gpuagentctl reset -i 0,1
+like "and not clean in another clique" "$output" 'GPU 1 is not clean after its reset: is in clique 9, clique 7 is expected'
+is "and waits for it no more than once" "$(wc -l </run/tray/asked)" 1
 query_prints </dev/null
 holds "what it left behind is killed" eval '! pgrep -f "sleep 1000"'
 

@@ -4,11 +4,15 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/base/cleanup.h"
+#include "agent/base/io.h"
 #include "agent/driver/device.h"
 #include "agent/driver/fabric-query.h"
+#include "agent/driver/record.h"
 #include "agent/driver/smi-text.h"
 
 #define BUS_0  "00000000:18:00.0"
@@ -102,7 +106,7 @@ static void test_a_bad_line_of_the_fabric_query_is_refused(void **state) {
                 UUID_0 " 7 tr\x1b 7",
                 UUID_0 " 7 tray2 x",
                 "GPU-1 7 tray2 7",
-                UUID_0 " 70000 tray2 7",
+                UUID_0 " 32767 tray2 7",
                 UUID_0 " 7 tray2 4294967295",
                 UUID_0 " 7 0123456789012345678901234567890123456789012345678901234567890123 7",
         };
@@ -110,6 +114,49 @@ static void test_a_bad_line_of_the_fabric_query_is_refused(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(lines); i++)
                 assert_int_equal(fabric_line_parse(lines[i], &line), -EINVAL);
+}
+
+/* What a query costs shows in what it says. */
+static bool query_is_asked(char **uuids, const GpuSample *sample, bool hangs) {
+        char record_path[] = "/tmp/test-query-XXXXXX";
+        CLEANUP(fd_close) int fd = mkstemp(record_path);
+        Config config = { .fabric.query = (char *) "/bin/echo nonsense" };
+        Record record = { .kind = TASK_PROBE, .deadline_usec = USEC_INFINITY, .n_processes = 1 };
+        GpuSample copy = *sample;
+        Answer answer = { .kind = TASK_PROBE, .samples = &copy, .n = 1 };
+        Task task = { .kind = TASK_PROBE,
+                .config = &config,
+                .record = record_path,
+                .uuids = uuids,
+                .query_hangs = hangs,
+                .deadline_usec = now_monotonic_usec() + 60 * USEC_PER_SEC };
+
+        assert_true(fd >= 0);
+        assert_int_equal(process_id_read(getpid(), &record.processes[0]), 0);
+        assert_int_equal(record_write(record_path, &record), 0);
+        fabric_query_run(&task, &answer);
+        (void) unlink(record_path);
+        return strstr(answer.warning, "nonsense");
+}
+
+static void test_a_query_is_asked_where_its_answer_matters(void **state) {
+        char uuid[] = UUID_0, *some[] = { uuid, NULL }, *all[] = { NULL };
+        CLEANUP(fd_close) int fd = -1;
+        GpuSample sample;
+        ProcessId id;
+
+        /* valgrind 3.19 does not know pidfd_open(2). */
+        if (process_id_read(getpid(), &id) >= 0 && process_open(&id, &fd) == -ENOSYS)
+                skip();
+
+        gpu_sample_init(&sample);
+        sample.fabric_state = FABRIC_COMPLETED;
+        assert_true(query_is_asked(some, &sample, false));
+        assert_true(query_is_asked(NULL, &sample, false));
+        assert_false(query_is_asked(NULL, &sample, true));
+        sample.fabric_state = FABRIC_IN_PROGRESS; /* after a reset: the next look asks */
+        assert_false(query_is_asked(some, &sample, false));
+        assert_true(query_is_asked(all, &sample, false));
 }
 
 static void test_the_health_mask_is_summed_up_as_the_driver_does(void **state) {
@@ -166,6 +213,7 @@ int main(void) {
                 cmocka_unit_test(test_the_detail_is_the_gpus_own_lines),
                 cmocka_unit_test(test_a_line_of_the_fabric_query_is_read),
                 cmocka_unit_test(test_a_bad_line_of_the_fabric_query_is_refused),
+                cmocka_unit_test(test_a_query_is_asked_where_its_answer_matters),
                 cmocka_unit_test(test_the_health_mask_is_summed_up_as_the_driver_does),
                 cmocka_unit_test(test_a_field_is_read_by_the_type_that_it_says),
         };
