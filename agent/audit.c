@@ -12,7 +12,6 @@
 #include "agent/gpu-table.h"
 #include "agent/log/journal.h"
 #include "agent/log/message-ids.h"
-#include "dbus/bus-error.h"
 
 /* What was last said of a GPU. */
 typedef struct AuditGpu {
@@ -265,7 +264,7 @@ static void on_request_finished(const Request *request, void *userdata) {
         for (size_t i = 0; i < n; i++)
                 journal_add(&entry, "GPUAGENT_GPU", gpus[i]->sample.uuid);
         journal_add(&entry, "GPUAGENT_RESULT",
-                        failed ? bus_error_short_name(request_outcome(request))
+                        failed ? outcome_error(request_outcome(request))
                                         : end == AUDIT_SKIPPED || end == AUDIT_KEPT
                                         ? "skipped"
                                         : outcome_to_string(request->outcome == OUTCOME_SKIPPED
@@ -294,9 +293,8 @@ static void say_state(const Gpu *gpu, GpuState state) {
                 say_of_gpu(gpu, MESSAGE_ID_GPU_LOST, LOG_ERR, NULL, "is lost", gpu->reason);
         if (state == GPU_STATE_QUARANTINED)
                 say_of_gpu(gpu, MESSAGE_ID_GPU_QUARANTINED, LOG_ERR,
-                                gpu->last_reset.realtime_usec > 0
-                                                ? bus_error_short_name(gpu->last_reset.outcome)
-                                                : NULL,
+                                gpu->last_reset.realtime_usec > 0 ? outcome_error(gpu->last_reset.outcome)
+                                                                  : NULL,
                                 "is quarantined", gpu->reason);
 }
 
@@ -432,8 +430,7 @@ static void on_handover_unasked(
         add_unasked_message(&entry, gpu, tenant, outcome, detail);
         journal_add(&entry, "GPUAGENT_TENANT", tenant);
         journal_add(&entry, "GPUAGENT_GPU", gpu->sample.uuid);
-        journal_add(&entry, "GPUAGENT_RESULT",
-                        failed ? bus_error_short_name(outcome) : outcome_to_string(outcome));
+        journal_add(&entry, "GPUAGENT_RESULT", failed ? outcome_error(outcome) : outcome_to_string(outcome));
         journal_add_format(&entry, "GPUAGENT_DURATION_USEC", "%lu",
                         (unsigned long) gpu->last_reset.duration_usec);
         journal_send(&entry);

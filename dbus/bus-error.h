@@ -10,9 +10,6 @@
 #define BUS_ERROR_NO_SUCH_GPU BUS_ERROR_PREFIX "NoSuchGPU"
 #define BUS_ERROR_NOT_HOLDER  BUS_ERROR_PREFIX "NotHolder"
 
-/* The last part of the error's name, "Busy"; NULL for an outcome that is none. */
-const char* bus_error_short_name(Outcome outcome);
-
 /* Sets the error of a failed request. Always the negative errno of the error, to be returned by a
  * handler. */
 int bus_error_from_outcome(sd_bus_error *error, Outcome outcome, const char *message);

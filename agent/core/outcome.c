@@ -31,6 +31,23 @@ Outcome outcome_from_string(const char *s) {
         return _OUTCOME_INVALID;
 }
 
+const char* outcome_error(Outcome outcome) {
+        static const char *const errors[_OUTCOME_MAX] = {
+                [OUTCOME_LEASED] = "Leased",
+                [OUTCOME_MAINTENANCE] = "Maintenance",
+                [OUTCOME_BUSY] = "Busy",
+                [OUTCOME_TIMED_OUT] = "TimedOut",
+                [OUTCOME_NOT_SUPPORTED] = "NotSupported",
+                [OUTCOME_NOT_CLEAN] = "NotClean",
+                [OUTCOME_NO_DRIVER] = "NoDriver",
+                [OUTCOME_DRIVER_UNRESPONSIVE] = "DriverUnresponsive",
+                [OUTCOME_RESET_FAILED] = "ResetFailed",
+                [OUTCOME_NEEDS_REBOOT] = "NeedsReboot",
+        };
+
+        return outcome >= 0 && outcome < _OUTCOME_MAX ? errors[outcome] : NULL;
+}
+
 const char* outcome_advice(Outcome outcome) {
         static const char *const advice[_OUTCOME_MAX] = {
                 [OUTCOME_LEASED] = "gpuagentctl release ends a lease whose end was missed",

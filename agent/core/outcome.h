@@ -28,6 +28,9 @@ typedef enum Outcome {
 const char* outcome_to_string(Outcome outcome);
 Outcome outcome_from_string(const char *s);
 
+/* A failure's name: "Busy", "NeedsReboot", as in the bus's errors and the journal; NULL for what is none. */
+const char* outcome_error(Outcome outcome);
+
 /* What a person does about a failure, to stand behind its cause; "" where the cause says so itself. */
 const char* outcome_advice(Outcome outcome);
 
