@@ -14,7 +14,6 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#include "agent/audit.h"
 #include "agent/base/clock.h"
 #include "agent/base/io.h"
 #include "agent/config/config.h"
@@ -23,9 +22,10 @@
 #include "agent/log/journal.h"
 #include "agent/log/log.h"
 #include "agent/log/message-ids.h"
-#include "agent/metrics.h"
-#include "agent/status.h"
-#include "agent/xid.h"
+#include "agent/observers/audit.h"
+#include "agent/observers/metrics.h"
+#include "agent/observers/status.h"
+#include "agent/observers/xid.h"
 #include "dbus/bus-api.h"
 #include "dbus/bus-util.h"
 #include "dbus/driver-link.h"

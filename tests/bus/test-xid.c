@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "agent/xid.h"
+#include "agent/observers/xid.h"
 
 static void test_an_xid_has_its_gpu_and_number(void **state) {
         static const struct {

@@ -71,7 +71,7 @@ FILENAME ~ /layers\.c$|^agent\/core\// && code ~ /#include <(systemd\/|poll\.h|s
         breach("layers", "the core reads no clock, never sleeps and knows no bus")
 }
 FILENAME ~ /^cli\// && code ~ /#include "agent\/(core|driver)\// { breach("layers", "the client knows the API only") }
-FILENAME ~ /^agent\/(base|config|core|driver)\// && code ~ /#include "(dbus|cli)\// { breach("layers", "wrong direction") }
+FILENAME ~ /^agent\/(base|config|core|driver|log|observers)\// && code ~ /#include "(dbus|cli)\// { breach("layers", "wrong direction") }
 FILENAME ~ /^agent\/(base|core)\// && code ~ /#include "agent\/(driver|log|emulation)\// { breach("layers", "wrong direction") }
 
 # A switch over one of our enums names all values, so that the compiler finds what a new one needs.

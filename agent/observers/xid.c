@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/xid.h"
+#include "agent/observers/xid.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/metrics.h"
+#include "agent/observers/metrics.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/io.h"
 #include "agent/log/log.h"
-#include "agent/metrics-text.h"
+#include "agent/observers/metrics-text.h"
 
 #define SPACING_USEC USEC_PER_SEC
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "agent/core/manager.h"
-#include "agent/gpu-table.h"
+#include "agent/observers/gpu-table.h"
 
 #define METRICS_BUCKETS 10
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/audit.h"
+#include "agent/observers/audit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "agent/base/text.h"
 #include "agent/core/recovery.h"
-#include "agent/gpu-table.h"
+#include "agent/observers/gpu-table.h"
 #include "agent/log/journal.h"
 #include "agent/log/message-ids.h"
 

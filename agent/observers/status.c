@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/status.h"
+#include "agent/observers/status.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/metrics-text.h"
+#include "agent/observers/metrics-text.h"
 
 #include "agent/base/cleanup.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/gpu-table.h"
+#include "agent/observers/gpu-table.h"
 
 #include <stdint.h>
 #include <stdlib.h>
