@@ -91,7 +91,7 @@ typedef struct Gpu {
         bool present;   /* in the driver's last complete list */
         bool asked;     /* the vendor request that is out is about it */
         bool named;     /* met already in the list of ids that is being resolved */
-        uint64_t seen;  /* the number of the last probe that listed it */
+        uint64_t seen;  /* the number of the last vendor request whose reply had a look at it */
 
         GpuState record;              /* what is on file: UNKNOWN, CLEAN, DIRTY or QUARANTINED */
         char reason[GPU_REASON_SIZE]; /* why the state is what it is, "" when there is nothing to say */

@@ -168,16 +168,16 @@ void handover_ask_again(Handover *handover) {
 }
 
 /* The driver did not answer: before the reset nothing has happened, after it nobody knows. */
-static void handover_end_without_driver(
-                Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
+static void handover_end_without_driver(Handover *handover, const VendorReply *reply, usec_t now_usec) {
         Outcome outcome = OUTCOME_NO_DRIVER;
 
-        if (driver == DRIVER_UNRESPONSIVE)
+        if (reply->driver_state == DRIVER_UNRESPONSIVE)
                 outcome = OUTCOME_DRIVER_UNRESPONSIVE;
-        else if (driver == DRIVER_FAILED && handover->phase != HANDOVER_PROBE)
+        else if (reply->driver_state == DRIVER_FAILED && handover->phase != HANDOVER_PROBE)
                 outcome = OUTCOME_RESET_FAILED;
         handover_end(handover, outcome, now_usec, "was not %s: %s",
-                        handover->reset_done_usec > 0 ? "verified after its reset" : "reset", error);
+                        handover->reset_done_usec > 0 ? "verified after its reset" : "reset",
+                        reply->driver_error);
 }
 
 /* The peers' applications have to end before the driver says what is needed: it is asked again for a while.
@@ -215,11 +215,13 @@ static void handover_judge_action(Handover *handover, usec_t now_usec) {
 /* A look that failed may be taken again, and a driver service that is being restarted is back in a moment;
  * after a reset it has the time that the fabric has. True: later, by not_before_usec. */
 static bool handover_looks_again(Handover *handover, DriverState driver, usec_t now_usec) {
+        bool looks = handover->phase == HANDOVER_PROBE || handover->phase == HANDOVER_HOLDERS ||
+                        handover->phase == HANDOVER_SETTLE;
         usec_t deadline = handover->phase == HANDOVER_SETTLE
                         ? usec_add(handover->reset_done_usec, handover->config->driver.fabric_timeout_usec)
                         : usec_add(handover->phase_since_usec, RESTART_USEC);
 
-        if (driver != DRIVER_FAILED || now_usec >= deadline)
+        if (driver != DRIVER_FAILED || !looks || now_usec >= deadline)
                 return false;
         handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
         return true;
@@ -307,18 +309,6 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
         }
 }
 
-void handover_take_probe(
-                Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec) {
-        handover->out = false;
-        if (driver != DRIVER_OK) {
-                if (!handover_looks_again(handover, driver, now_usec))
-                        handover_end_without_driver(handover, driver, error, now_usec);
-        } else if (handover->phase == HANDOVER_PROBE)
-                handover_judge_probe(handover, listed, now_usec);
-        else
-                handover_judge_settle(handover, listed, now_usec);
-}
-
 /* The GPU has its time to come to rest from here on. */
 static void handover_settle(Handover *handover, usec_t now_usec) {
         handover->reset_done_usec = now_usec;
@@ -327,16 +317,11 @@ static void handover_settle(Handover *handover, usec_t now_usec) {
         handover_enter(handover, HANDOVER_SETTLE, now_usec);
 }
 
-void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                bool looked, usec_t now_usec) {
+/* `looked`: the look after it came along. */
+static void handover_judge_reset(Handover *handover, const GpuReset *reset, bool looked, usec_t now_usec) {
         bool disturbed = handover->disturbed;
 
-        handover->out = handover->disturbed = false;
-        if (driver != DRIVER_OK) {
-                handover_end_without_driver(handover, driver, error, now_usec);
-                return;
-        }
-
+        handover->disturbed = false;
         switch (reset ? (ResetVerdict) reset->verdict : RESET_FAILED) {
         case RESET_DONE:
                 handover->checked = handover->held = false;
@@ -389,15 +374,8 @@ static void handover_yield(Handover *handover, usec_t now_usec) {
         }
 }
 
-void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
+static void handover_judge_holders(Handover *handover, usec_t now_usec) {
         Gpu *gpu = handover->gpu;
-
-        handover->out = false;
-        if (driver != DRIVER_OK) {
-                if (!handover_looks_again(handover, driver, now_usec))
-                        handover_end_without_driver(handover, driver, error, now_usec);
-                return;
-        }
 
         if (handover->unsure) {
                 handover->unsure = false;
@@ -417,13 +395,8 @@ void handover_take_holders(Handover *handover, DriverState driver, const char *e
 }
 
 /* Whom it did not end is not the tenant's, or did not die. */
-void handover_take_leftovers(Handover *handover, DriverState driver, const char *error, usec_t now_usec) {
-        handover->out = false;
+static void handover_judge_leftovers(Handover *handover, usec_t now_usec) {
         handover->leftovers_ended = true;
-        if (driver != DRIVER_OK) {
-                handover_end_without_driver(handover, driver, error, now_usec);
-                return;
-        }
         if (handover->gpu->n_holders == 0) {
                 handover_enter(handover, HANDOVER_RESET, now_usec);
                 return;
@@ -433,29 +406,44 @@ void handover_take_leftovers(Handover *handover, DriverState driver, const char 
 }
 
 /* A unit that will not stop is named beside the holders. */
-void handover_take_quiesce(Handover *handover, DriverState driver, const char *error, const char *failure,
-                usec_t now_usec) {
-        handover->out = false;
+static void handover_judge_quiesce(Handover *handover, const char *failure, usec_t now_usec) {
         handover->quiesced = true;
-        if (driver != DRIVER_OK)
-                handover_end_without_driver(handover, driver, error, now_usec);
-        else if (failure[0])
+        if (failure[0])
                 handover_end(handover, OUTCOME_BUSY, now_usec, "is %s; %s", handover->gpu->reason, failure);
         else
                 handover_enter(handover, HANDOVER_RESET, now_usec);
 }
 
-void handover_take_checks(Handover *handover, DriverState driver, const char *error, const GpuReset *check,
-                usec_t now_usec) {
-        handover->out = false;
-        if (driver != DRIVER_OK)
-                handover_end_without_driver(handover, driver, error, now_usec);
-        else if (!check || check->verdict != RESET_DONE)
+static void handover_judge_checks(Handover *handover, const GpuReset *check, usec_t now_usec) {
+        if (!check || check->verdict != RESET_DONE)
                 handover_end(handover, OUTCOME_NOT_CLEAN, now_usec, "failed a check after its reset: %s",
                                 check ? check->detail : "the driver service did not say what became of it");
         else {
                 handover->checked = true;
                 handover_settle(handover, now_usec);
+        }
+}
+
+void handover_take(Handover *handover, const VendorReply *reply, const GpuReset *verdict, bool seen,
+                usec_t now_usec) {
+        handover->out = false;
+        if (reply->driver_state != DRIVER_OK) {
+                if (!handover_looks_again(handover, reply->driver_state, now_usec))
+                        handover_end_without_driver(handover, reply, now_usec);
+                return;
+        }
+
+        switch (handover->phase) {
+        case HANDOVER_PROBE: handover_judge_probe(handover, seen, now_usec); return;
+        case HANDOVER_RESET: handover_judge_reset(handover, verdict, seen, now_usec); return;
+        case HANDOVER_HOLDERS: handover_judge_holders(handover, now_usec); return;
+        case HANDOVER_LEFTOVERS: handover_judge_leftovers(handover, now_usec); return;
+        case HANDOVER_QUIESCE: handover_judge_quiesce(handover, reply->failure, now_usec); return;
+        case HANDOVER_SETTLE: handover_judge_settle(handover, seen, now_usec); return;
+        case HANDOVER_CHECKS: handover_judge_checks(handover, verdict, now_usec); return;
+        case HANDOVER_GRACE: /* handover_go() has made a reset of it */
+        case HANDOVER_ENDED:
+        case _HANDOVER_PHASE_MAX: return;
         }
 }
 

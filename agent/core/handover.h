@@ -16,8 +16,8 @@
  *              The last look sees no process (by a search where NVML cannot tell), no recovery action, the
  *              expected clique and NVLinks; then it is clean
  *
- * Nothing here asks the vendor or tells anyone: handover_take_*() get what the manager was told, and say
- * what is next by the phase. */
+ * Nothing here asks the vendor or tells anyone: handover_wants() says what is next, and handover_take() gets
+ * what the manager was told. */
 #pragma once
 
 #include "agent/config/config.h"
@@ -105,18 +105,10 @@ void handover_go(Handover *handover, usec_t now_usec);
 /* It brought nothing about this GPU: wanted again. */
 void handover_ask_again(Handover *handover);
 
-/* What the manager was told, each only in the phase that asked for it. `driver` other than DRIVER_OK:
- * nothing came, `error` says why. The GPU's sample and holders are up to date already; `listed` is false
- * when a probe did not find the GPU. `looked`: the sample was taken after this very reset. */
-void handover_take_probe(
-                Handover *handover, DriverState driver, const char *error, bool listed, usec_t now_usec);
-void handover_take_reset(Handover *handover, DriverState driver, const char *error, const GpuReset *reset,
-                bool looked, usec_t now_usec);
-void handover_take_holders(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
-void handover_take_leftovers(Handover *handover, DriverState driver, const char *error, usec_t now_usec);
-void handover_take_quiesce(Handover *handover, DriverState driver, const char *error, const char *failure,
-                usec_t now_usec);
-void handover_take_checks(Handover *handover, DriverState driver, const char *error, const GpuReset *check,
+/* What came of the operation that it wanted: what is next, by the phase. The GPU's sample and holders are up
+ * to date already. `verdict` is what a reply about resets or checks says of the GPU, NULL for not a word;
+ * `seen`: the reply had a look at it. */
+void handover_take(Handover *handover, const VendorReply *reply, const GpuReset *verdict, bool seen,
                 usec_t now_usec);
 
 /* A search that was not its own found processes on the GPU: after the reset they call for another. */

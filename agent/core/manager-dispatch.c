@@ -188,11 +188,11 @@ static int manager_begin(Manager *manager, VendorOperation operation, Now now) {
         switch (operation) {
         case VENDOR_RESET: return manager_begin_resets(manager, now);
         case VENDOR_QUIESCE: return manager_begin_quiesce(manager);
-        case VENDOR_PROBE: manager->probes++; return 0;
         case VENDOR_RESUME:
                 manager->resume_at_usec =
                                 usec_add(now.monotonic_usec, manager->config->driver.poll_interval_usec);
                 return 0;
+        case VENDOR_PROBE:
         case VENDOR_HOLDERS:
         case VENDOR_LEFTOVERS:
         case VENDOR_CHECKS:
@@ -314,6 +314,7 @@ void manager_dispatch(Manager *manager, Now now) {
                 manager_mark_asked(manager, operation, all, now.monotonic_usec);
                 manager->out = true;
                 manager->out_operation = operation;
+                manager->out_number++;
                 manager->out_since_usec = now.monotonic_usec;
                 manager->out_all = operation == VENDOR_PROBE && all;
                 manager->look_around &= !manager->out_all;

@@ -28,10 +28,10 @@ struct Manager {
 
         bool out; /* a vendor request is under way */
         VendorOperation out_operation;
+        uint64_t out_number; /* of all that have been */
         usec_t out_since_usec;
         bool out_all;     /* it is a probe of the whole tray */
         bool look_around; /* the next probe has to be one */
-        uint64_t probes;  /* how many were asked for */
         usec_t poll_at_usec;
 
         bool look_for_tenants; /* signs of the leaseholders are due */
@@ -80,7 +80,7 @@ bool manager_has_no_handover(const Manager *manager);
 int manager_collect_tenants(const Manager *manager, char ***ret);
 
 /* What the signs of tenants mean to their leases. */
-void manager_reply_tenants(Manager *manager, const VendorReply *reply, Now now);
+void manager_take_tenants(Manager *manager, const VendorReply *reply, Now now);
 
 /* Whether the leases let a release pass. 0 · -EPERM with manager_error(). */
 int manager_check_release(Manager *manager, const Request *request);

@@ -175,7 +175,7 @@ static void manager_take_sign(Manager *manager, Gpu *gpu, const TenantSign *sign
                 manager_reclaim(manager, gpu, sign->tenant, now);
 }
 
-void manager_reply_tenants(Manager *manager, const VendorReply *reply, Now now) {
+void manager_take_tenants(Manager *manager, const VendorReply *reply, Now now) {
         if (reply->driver_state != DRIVER_OK)
                 return;
         for (size_t i = 0; i < manager->inventory.n; i++)

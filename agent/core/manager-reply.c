@@ -30,36 +30,16 @@ static void manager_take_samples(Manager *manager, const VendorReply *reply, use
                         continue; /* a name that no GPU has, or no memory: not known, so not clean */
                 if (gpu_set_sample(gpu, reply->samples + i, realtime_usec) > 0)
                         manager->state_stale = true;
-                gpu->seen = manager->probes;
+                gpu->seen = manager->out_number;
                 if (manager->inventory.n > known)
                         manager_tell(manager, on_gpu_added, gpu);
         }
 
         for (size_t i = 0; i < manager->inventory.n && reply->complete; i++)
-                if (manager->inventory.by_index[i]->seen != manager->probes &&
+                if (manager->inventory.by_index[i]->seen != manager->out_number &&
                                 gpu_set_missing(manager->inventory.by_index[i], realtime_usec) > 0)
                         manager->state_stale = true;
         inventory_sort(&manager->inventory);
-}
-
-/* A GPU that did not show up is gone only by the list of the whole tray: the driver service answers nothing
- * at all when one of those asked for is not there. */
-static void manager_reply_probe(Manager *manager, const VendorReply *reply, Now now) {
-        if (reply->driver_state == DRIVER_OK)
-                manager_take_samples(manager, reply, now.realtime_usec);
-        for (size_t i = 0; i < manager->inventory.n; i++) {
-                Gpu *gpu = manager->inventory.by_index[i];
-                bool listed = gpu->seen == manager->probes;
-
-                if (!gpu->handover || !gpu->handover->out)
-                        continue;
-                if (reply->driver_state == DRIVER_OK && !listed && !manager->out_all) {
-                        handover_ask_again(gpu->handover);
-                        manager->look_around = true;
-                } else
-                        handover_take_probe(gpu->handover, reply->driver_state, reply->driver_error, listed,
-                                        now.monotonic_usec);
-        }
 }
 
 /* What a reply about resets or checks says of this GPU; NULL for not a word. */
@@ -70,28 +50,8 @@ static const GpuReset* reply_find(const VendorReply *reply, const Gpu *gpu) {
         return NULL;
 }
 
-static void manager_reply_checks(Manager *manager, const VendorReply *reply, Now now) {
-        for (size_t i = 0; i < manager->inventory.n; i++) {
-                Gpu *gpu = manager->inventory.by_index[i];
-
-                if (gpu->handover && gpu->handover->out)
-                        handover_take_checks(gpu->handover, reply->driver_state, reply->driver_error,
-                                        reply_find(reply, gpu), now.monotonic_usec);
-        }
-}
-
-static void manager_reply_quiesce(Manager *manager, const VendorReply *reply, Now now) {
-        for (size_t i = 0; i < manager->inventory.n; i++) {
-                Gpu *gpu = manager->inventory.by_index[i];
-
-                if (gpu->handover && gpu->handover->out)
-                        handover_take_quiesce(gpu->handover, reply->driver_state, reply->driver_error,
-                                        reply->failure, now.monotonic_usec);
-        }
-}
-
 /* What would not start is tried again at the next poll, for as long as it takes. */
-static void manager_reply_resume(Manager *manager, const VendorReply *reply) {
+static void manager_take_resume(Manager *manager, const VendorReply *reply) {
         manager->resume_tried = true;
         if (reply->driver_state != DRIVER_OK || reply->failure[0])
                 return;
@@ -99,39 +59,19 @@ static void manager_reply_resume(Manager *manager, const VendorReply *reply) {
         manager->state_stale = true;
 }
 
-/* The look that came with a reset that is done. true: the GPU's sample is that of after the reset. */
-static bool manager_take_look(Manager *manager, const VendorReply *reply, const GpuReset *reset, Gpu *gpu,
-                usec_t realtime_usec) {
-        for (size_t i = 0; i < reply->n_samples && reset->verdict == RESET_DONE; i++) {
-                if (!streq(reply->samples[i].uuid, gpu->sample.uuid))
+/* The looks that came with resets that are done. */
+static void manager_take_looks(Manager *manager, const VendorReply *reply, usec_t realtime_usec) {
+        for (size_t i = 0; i < reply->n_samples; i++) {
+                Gpu *gpu = inventory_by_uuid(&manager->inventory, reply->samples[i].uuid);
+                const GpuReset *reset = gpu ? reply_find(reply, gpu) : NULL;
+
+                if (!reset || reset->verdict != RESET_DONE || !gpu->handover || !gpu->handover->out)
                         continue;
                 if (gpu_set_sample(gpu, reply->samples + i, realtime_usec) > 0)
                         manager->state_stale = true;
-                return true;
-        }
-        return false;
-}
-
-static void manager_reply_reset(Manager *manager, const VendorReply *reply, Now now) {
-        for (size_t i = 0; i < reply->n_resets && reply->driver_state == DRIVER_OK; i++) {
-                Gpu *gpu = inventory_by_uuid(&manager->inventory, reply->resets[i].uuid);
-
-                bool looked;
-
-                if (!gpu || !gpu->handover || !gpu->handover->out)
-                        continue;
-                looked = manager_take_look(manager, reply, reply->resets + i, gpu, now.realtime_usec);
-                handover_take_reset(
-                                gpu->handover, DRIVER_OK, "", reply->resets + i, looked, now.monotonic_usec);
+                gpu->seen = manager->out_number;
         }
         inventory_sort(&manager->inventory); /* a look may bring another index */
-        for (size_t i = 0; i < manager->inventory.n; i++) {
-                Gpu *gpu = manager->inventory.by_index[i];
-
-                if (gpu->handover && gpu->handover->out) /* not a word about this one */
-                        handover_take_reset(gpu->handover, reply->driver_state, reply->driver_error, NULL,
-                                        false, now.monotonic_usec);
-        }
 }
 
 static int compare_holders(const void *a, const void *b) {
@@ -143,7 +83,7 @@ static int compare_holders(const void *a, const void *b) {
 
 /* Holders and GPUs in the same order, so that each GPU finds its own at one go. 0 · -ENOMEM, and some may
  * have kept what they had. */
-static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, usec_t realtime_usec) {
+static int manager_share_out_holders(Manager *manager, GpuHolder *holders, size_t n, usec_t realtime_usec) {
         size_t from = 0;
         int result = 0;
 
@@ -171,46 +111,63 @@ static int manager_take_holders(Manager *manager, GpuHolder *holders, size_t n, 
 }
 
 /* Without memory to note them in, the holders are not known, whatever the driver said. */
-static void manager_reply_holders(Manager *manager, VendorReply *reply, Now now) {
-        void (*take)(Handover *, DriverState, const char *, usec_t) = reply->operation == VENDOR_LEFTOVERS
-                        ? handover_take_leftovers
-                        : handover_take_holders;
-        CLEANUP(free_ptr) GpuHolder *holders = NULL;
+static void manager_take_holders(Manager *manager, VendorReply *reply, usec_t realtime_usec) {
+        CLEANUP(free_ptr) GpuHolder *holders = calloc(reply->n_holders + 1, sizeof *holders);
 
-        if (reply->driver_state == DRIVER_OK) {
-                holders = reallocarray(NULL, reply->n_holders + 1, sizeof *holders);
-                for (size_t i = 0; holders && i < reply->n_holders; i++)
-                        holders[i] = reply->holders[i];
-                if (!holders ||
-                                manager_take_holders(manager, holders, reply->n_holders, now.realtime_usec) <
-                                                0) {
-                        reply->driver_state = DRIVER_FAILED;
-                        reply->driver_error = "Out of memory";
-                }
-        }
-        for (size_t i = 0; i < manager->inventory.n; i++) {
-                Gpu *gpu = manager->inventory.by_index[i];
-
-                if (gpu->handover && gpu->handover->out)
-                        take(gpu->handover, reply->driver_state, reply->driver_error, now.monotonic_usec);
+        for (size_t i = 0; holders && i < reply->n_holders; i++)
+                holders[i] = reply->holders[i];
+        if (!holders || manager_share_out_holders(manager, holders, reply->n_holders, realtime_usec) < 0) {
+                reply->driver_state = DRIVER_FAILED;
+                reply->driver_error = "Out of memory";
         }
 }
 
-/* It is changed where we could not take it in. */
+/* A GPU that did not show up in a probe is gone only by the list of the whole tray: the driver service
+ * answers nothing at all when one of those asked for is not there. */
+static void manager_take_handover(Manager *manager, Handover *handover, const VendorReply *reply, Now now) {
+        const Gpu *gpu = handover->gpu;
+        bool seen = gpu->seen == manager->out_number;
+
+        if (reply->operation == VENDOR_PROBE && reply->driver_state == DRIVER_OK && !seen &&
+                        !manager->out_all) {
+                handover_ask_again(handover);
+                manager->look_around = true;
+        } else
+                handover_take(handover, reply, reply_find(reply, gpu), seen, now.monotonic_usec);
+}
+
+/* First what the reply says of the GPUs, then what that means to those who asked. */
 void manager_take_reply(Manager *manager, VendorReply *reply, Now now) {
+        bool ok = reply->driver_state == DRIVER_OK;
+
         manager->out = false;
         switch (reply->operation) {
-        case VENDOR_PROBE: manager_reply_probe(manager, reply, now); break;
-        case VENDOR_RESET: manager_reply_reset(manager, reply, now); break;
+        case VENDOR_PROBE:
+                if (ok)
+                        manager_take_samples(manager, reply, now.realtime_usec);
+                break;
+        case VENDOR_RESET:
+                if (ok)
+                        manager_take_looks(manager, reply, now.realtime_usec);
+                break;
         case VENDOR_HOLDERS:
-        case VENDOR_LEFTOVERS: manager_reply_holders(manager, reply, now); break;
-        case VENDOR_QUIESCE: manager_reply_quiesce(manager, reply, now); break;
-        case VENDOR_RESUME: manager_reply_resume(manager, reply); break;
-        case VENDOR_CHECKS: manager_reply_checks(manager, reply, now); break;
-        case VENDOR_TENANTS: manager_reply_tenants(manager, reply, now); break;
+        case VENDOR_LEFTOVERS:
+                if (ok)
+                        manager_take_holders(manager, reply, now.realtime_usec);
+                break;
+        case VENDOR_RESUME: manager_take_resume(manager, reply); break;
+        case VENDOR_TENANTS: manager_take_tenants(manager, reply, now); break;
+        case VENDOR_QUIESCE:
+        case VENDOR_CHECKS:
         case _VENDOR_OPERATION_MAX: break;
         }
 
+        for (size_t i = 0; i < manager->inventory.n; i++) {
+                Handover *handover = manager->inventory.by_index[i]->handover;
+
+                if (handover && handover->out)
+                        manager_take_handover(manager, handover, reply, now);
+        }
         manager_serve_requests(manager, reply, now);
         manager_commit(manager, now);
 }
