@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/text.h"
@@ -64,7 +65,7 @@ int parse_boolean(const char *s, bool *ret) {
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
                 for (int value = 0; value < 2; value++)
-                        if (streq(s, words[i][value])) {
+                        if (strcasecmp(s, words[i][value]) == 0) {
                                 *ret = value != 0;
                                 return 0;
                         }

@@ -17,7 +17,7 @@
 int parse_u32(const char *s, uint32_t max, uint32_t *ret);
 int parse_u64(const char *s, uint64_t max, uint64_t *ret);
 
-/* yes/no, true/false, on/off, 1/0 in lower case. 0 · -EINVAL. */
+/* yes/no, true/false, on/off, 1/0, in any case as in YAML (a template writes True). 0 · -EINVAL. */
 int parse_boolean(const char *s, bool *ret);
 
 /* "90", "1.5s", "200ms", "500us", "2min", "1h"; a bare number is seconds. 0 · -EINVAL · -ERANGE. */

@@ -52,23 +52,23 @@ static void test_a_number_with_garbage_behind_it_is_malformed_however_large(void
 }
 
 static void test_booleans_have_four_pairs_of_words(void **state) {
-        bool value = false;
+        static const char *const yes[] = { "yes", "true", "on", "1", "True", "YES" };
+        static const char *const no[] = { "no", "false", "off", "0", "False", "OFF" };
+        static const char *const neither[] = { "", "y", "2", "on " };
+        bool value;
 
-        for (const char *const *word = (const char *const[]){ "yes", "true", "on", "1", NULL }; *word;
-                        word++) {
+        for (size_t i = 0; i < ELEMENTSOF(yes); i++) {
                 value = false;
-                assert_int_equal(parse_boolean(*word, &value), 0);
+                assert_int_equal(parse_boolean(yes[i], &value), 0);
                 assert_true(value);
         }
-        for (const char *const *word = (const char *const[]){ "no", "false", "off", "0", NULL }; *word;
-                        word++) {
+        for (size_t i = 0; i < ELEMENTSOF(no); i++) {
                 value = true;
-                assert_int_equal(parse_boolean(*word, &value), 0);
+                assert_int_equal(parse_boolean(no[i], &value), 0);
                 assert_false(value);
         }
-        for (const char *const *word = (const char *const[]){ "", "Yes", "y", "2", "on ", NULL }; *word;
-                        word++)
-                assert_int_equal(parse_boolean(*word, &value), -EINVAL);
+        for (size_t i = 0; i < ELEMENTSOF(neither); i++)
+                assert_int_equal(parse_boolean(neither[i], &value), -EINVAL);
 }
 
 static void test_durations_take_a_unit_or_are_seconds(void **state) {
