@@ -41,7 +41,7 @@ size_t lease_gpus(const Tray *tray, const char *tenant, char **ret_names) {
         return n;
 }
 
-int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Failure *failure) {
+void lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1]) {
         size_t length = (size_t) (strrchr(tenant, '.') - tenant) + 1; /* with the dot */
         char found[TENANT_MAX + 1] = "";
 
@@ -55,15 +55,13 @@ int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Fai
                                 continue;
                         (void) snprintf(name, sizeof name, "%.*s", (int) n, text);
                         if (found[0] && !streq(found, name))
-                                return failure_set(failure, CLI_USAGE, "both %s and %s have GPUs; say which",
-                                                found, name);
+                                return;
                         (void) memcpy(found, name, sizeof found);
                 }
         }
 
         if (found[0])
                 (void) memcpy(tenant, found, sizeof found);
-        return 0;
 }
 
 static bool has_gpus(const Tray *tray, const char *tenant) {

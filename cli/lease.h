@@ -13,9 +13,8 @@ bool lease_names(const char *text, const char *tenant);
 size_t lease_gpus(const Tray *tray, const char *tenant, char **ret_names);
 
 /* "slurm/27.2" of the tray's only lease of Slurm job 27, for the tenant "slurm/27.0" of a command line that
- * told no restarts. 0: *tenant is it, or has no such lease and stays · negative: several; *failure names
- * two. */
-int lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1], Failure *failure);
+ * told no restarts, into *tenant; where there is none, or leases of several runs, it stays. */
+void lease_find_restart(const Tray *tray, char tenant[static TENANT_MAX + 1]);
 
 /* The run of a Slurm job that an epilog is for. Slurm counts a requeue before the epilog of the run that it
  * has ended, so that "slurm/27.3" may come for the lease of "slurm/27.2": *tenant is that one, if it has

@@ -31,10 +31,10 @@ int reset_gpus(Client *client, const Options *options, char **ids, Failure *fail
         r = tray_read(client, &tray, failure);
         if (r >= 0)
                 r = gpu_list_complete(ids, &tray, failure);
-        if (r >= 0 && request.any_restart)
-                r = lease_find_restart(&tray, request.tenant, failure);
         if (r < 0)
                 return r;
+        if (request.any_restart)
+                lease_find_restart(&tray, request.tenant);
 
         r = progress_new(client, &tray, ids, show ? stdout : NULL, &progress);
         if (r >= 0)

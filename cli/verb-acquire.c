@@ -42,7 +42,7 @@ static int run(const Booking *booking, const Options *given) {
         if (r >= 0 && options.any_restart) {
                 r = tray_read(client, &tray, &failure);
                 if (r >= 0)
-                        r = lease_find_restart(&tray, options.tenant, &failure);
+                        lease_find_restart(&tray, options.tenant);
         }
         if (r >= 0)
                 r = client_call_for_tenant(client, booking->member, options.tenant, ids, &options,

@@ -105,19 +105,19 @@ static void test_a_job_s_only_lease_tells_its_restarts(void **state) {
                 { .uuid = UUID_1, .index = 1, .tenant = "pod/x, slurm/27.2" } };
         Tray leases = { .gpus = leased, .n_gpus = ELEMENTSOF(leased) };
         char tenant[TENANT_MAX + 1] = "slurm/27.0", other[TENANT_MAX + 1] = "slurm/2.0";
-        CLEANUP(failure_done) Failure failure = {};
+        char both[TENANT_MAX + 1] = "slurm/27.0";
         CLEANUP(free_ptr) char *names = NULL;
 
-        assert_int_equal(lease_find_restart(&leases, tenant, &failure), 0);
+        lease_find_restart(&leases, tenant);
         assert_string_equal(tenant, "slurm/27.2");
         assert_int_equal(lease_gpus(&leases, tenant, &names), 2);
         assert_string_equal(names, "0,1");
-        assert_int_equal(lease_find_restart(&leases, other, &failure), 0);
+        lease_find_restart(&leases, other);
         assert_string_equal(other, "slurm/2.0");
 
         leased[1].tenant = "slurm/27.3";
-        assert_true(lease_find_restart(&leases, tenant, &failure) < 0);
-        assert_int_equal(failure.exit_code, CLI_USAGE);
+        lease_find_restart(&leases, both);
+        assert_string_equal(both, "slurm/27.0");
 }
 
 static void test_an_epilog_finds_the_run_that_a_requeue_has_ended(void **state) {
