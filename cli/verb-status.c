@@ -80,8 +80,8 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
         else if (streq(gpu->state, "lost"))
                 (void) snprintf(ret, size,
                                 "reboot the tray; if the GPU does not come back, it needs service");
-        else if (streq(gpu->state, "in-use") && gpu->tenant[0])
-                return false; /* as it should be */
+        else if (streq(gpu->state, "in-use") && gpu->tenant_presence[0])
+                return false; /* leased, as it should be; to whom is not told everybody */
         else if (streq(gpu->state, "in-use"))
                 (void) snprintf(ret, size,
                                 "wait for its holders to end, or end them, then: gpuagentctl reset -i %s",
@@ -224,42 +224,49 @@ static void print_tray(const Tray *tray) {
                                 tray->maintenance_reason);
 }
 
-/* A look for holders costs half a second on a busy node: only where something holds a GPU, not in
- * maintenance, and only for those who may. */
-static void read_holders(Client *client, const Tray *tray, const GpuView *gpu, const Options *options,
-                ProcessList *ret) {
+/* A look for holders costs half a second on a busy node: one for all, only where something holds a GPU, not
+ * in maintenance, and only for those who may. */
+static void read_holders(Client *client, const Tray *tray, const GpuView **gpus, size_t n,
+                const Options *options, ProcessList *ret) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(strv_free_ptr) char **ids = NULL;
+        int r = 0;
 
-        if (!streq(gpu->state, "in-use") || tray->maintenance || strv_append(&ids, gpu->uuid) < 0)
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                if (streq(gpus[i]->state, "in-use"))
+                        r = strv_append(&ids, gpus[i]->uuid);
+        if (r >= 0 && (!ids || tray->maintenance))
                 return;
-        if (process_list_read(client, tray, ids, options, ret, &failure) < 0)
+        if (r < 0 || process_list_read(client, tray, ids, options, ret, &failure) < 0)
                 print_complaint("the holders are not known: %s", failure.message ?: "out of memory");
 }
 
 static int print_text(
                 Client *client, const Tray *tray, char **names, const Options *options, Failure *failure) {
-        if (!names[0])
-                print_tray(tray);
-        for (size_t i = 0; !names[0] && i < tray->n_gpus; i++) {
-                CLEANUP(process_list_done) ProcessList holders = {};
+        CLEANUP(process_list_done) ProcessList holders = {};
+        CLEANUP(free_ptr) const GpuView **gpus = NULL;
+        size_t n = 0;
 
-                read_holders(client, tray, &tray->gpus[i], options, &holders);
-                (void) putchar('\n');
-                print_gpu(&tray->gpus[i], &holders);
-        }
+        gpus = calloc(names[0] ? strv_length(names) : tray->n_gpus + 1, sizeof *gpus);
+        if (!gpus)
+                return failure_errno(failure, -ENOMEM, "cannot show the GPUs");
+        for (; !names[0] && n < tray->n_gpus; n++)
+                gpus[n] = &tray->gpus[n];
         STRV_FOREACH (name, names) {
-                CLEANUP(process_list_done) ProcessList holders = {};
-                const GpuView *gpu;
-                int r;
+                int r = gpu_list_find(tray, *name, &gpus[n], failure);
 
-                r = gpu_list_find(tray, *name, &gpu, failure);
                 if (r < 0)
                         return r;
-                read_holders(client, tray, gpu, options, &holders);
-                if (name != names)
+                n++;
+        }
+
+        read_holders(client, tray, gpus, n, options, &holders);
+        if (!names[0])
+                print_tray(tray);
+        for (size_t i = 0; i < n; i++) {
+                if (i > 0 || !names[0])
                         (void) putchar('\n');
-                print_gpu(gpu, &holders);
+                print_gpu(gpus[i], &holders);
         }
         return 0;
 }

@@ -29,6 +29,16 @@ exits 4 "but not reset" nobody "$(command -v gpuagentctl)" reset -i 0
 is "and nothing happens" "$(true_resets 0)" "$before"
 exits 4 "nor see who holds the GPUs" nobody "$(command -v gpuagentctl)" ps
 exits 0 "nobody gets to know what is clean" nobody "$(command -v gpuagentctl)" verify
+gpuagentctl --quiet acquire --job 5 -i 0,1
+is "what nobody may not know is said once" "$(nobody "$(command -v gpuagentctl)" status 2>&1 >/dev/null | wc -l)" 1
+echo 'access: {processes: own}' >/etc/gpuagent/gpuagentd.yaml.d/60-own.yaml
+gpuagentctl reload
+like "a lease whose tenant is hidden is nobody's task" "$(nobody "$(command -v gpuagentctl)" status 2>/dev/null)" \
+        "to do: +nothing"
+rm /etc/gpuagent/gpuagentd.yaml.d/60-own.yaml
+gpuagentctl reload
+gpuagentctl --quiet release --job 5
+before=$(true_resets 0)
 exits 0 "a member of the group may reset" as operator "$(command -v gpuagentctl)" reset -i 0
 is "and it is done" "$(true_resets 0)" $((before + 1))
 
