@@ -53,10 +53,11 @@ static int print_next(const HostTrays *trays, char **lines, size_t first) {
         return r;
 }
 
-/* 0: lines of all trays are printed · 1: of some; the others have been named · negative errno. */
-static int print_trays(HostTrays *trays) {
+/* Prints the lines, and names the trays that have none. 0 and *ret_exit, of a single tray its own · negative
+ * errno. */
+static int print_trays(HostTrays *trays, CliExit *ret_exit) {
         char **lines = calloc(trays->n_trays + 1, sizeof *lines);
-        bool failed = false;
+        CliExit exit_code = CLI_DONE;
         int r = lines ? 0 : -ENOMEM;
 
         for (size_t i = 0; lines && i < trays->n_trays; i++) {
@@ -66,14 +67,18 @@ static int print_trays(HostTrays *trays) {
                         (void) gres_format(&tray->tray, &lines[i], &tray->failure);
                 if (!lines[i]) {
                         host_tray_report(tray);
-                        failed = true;
+                        exit_code = trays->n_trays == 1 ? tray->failure.exit_code : CLI_FAILED;
                 }
         }
         for (size_t i = 0; r >= 0 && i < trays->n_trays; i++)
                 if (lines[i])
                         r = print_next(trays, lines, i);
         lines = lines_free(lines, trays->n_trays);
-        return r < 0 ? r : failed;
+        if (r < 0)
+                return r;
+
+        *ret_exit = exit_code;
+        return 0;
 }
 
 int verb_gres(const Options *options, int argc, char **argv) {
@@ -81,6 +86,7 @@ int verb_gres(const Options *options, int argc, char **argv) {
         CLEANUP(client_config_free_ptr) ClientConfig *config = NULL;
         CLEANUP(strv_free_ptr) char **hosts = NULL;
         CLEANUP(host_trays_done) HostTrays trays = {};
+        CliExit exit_code;
         int r;
 
         r = host_trays_named(options, NULL, &config, &hosts, &failure);
@@ -88,8 +94,8 @@ int verb_gres(const Options *options, int argc, char **argv) {
                 return failure_report(&failure);
         r = host_trays_read(options, hosts, &trays);
         if (r >= 0)
-                r = print_trays(&trays);
+                r = print_trays(&trays, &exit_code);
         if (r < 0)
                 return fail_with(CLI_FAILED, "cannot ask the trays: %s", strerror(-r));
-        return r > 0 ? CLI_FAILED : CLI_DONE;
+        return exit_code;
 }

@@ -57,6 +57,11 @@ before=$(true_resets 0)
 exits 0 "a second reset at boot" gpuagentctl boot-reset
 is "does nothing" "$(true_resets 0)" "$before"
 stop_service gpuagentd
+for verb in list status reset verify ps clique monitor gres reload "maintenance off" "forget 0" "partition list" "fabric trays" \
+        "acquire --job 1 -i 0" "release --job 1"; do
+        # shellcheck disable=SC2086 # words
+        exits 5 "without an agent there is no $verb" gpuagentctl $verb
+done
 rm /run/gpuagent/state
 start_agent
 eventually 3 "after a boot nothing is known to be clean" states_are unknown unknown unknown unknown
