@@ -180,11 +180,21 @@ void manager_set_driver(Manager *manager, DriverState state, const char *error) 
         manager->changes |= MANAGER_CHANGE_DRIVER;
 }
 
-/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without
- * it. */
-static bool tells_driver_state(VendorOperation operation) {
-        return operation == VENDOR_PROBE || operation == VENDOR_RESET || operation == VENDOR_HOLDERS ||
-                        operation == VENDOR_LEFTOVERS;
+/* Whether the reply tells how the driver is: signs of tenants, units and checks have an answer without it,
+ * and so has a search for holders, unless it hangs. */
+static bool tells_driver_state(const VendorReply *reply) {
+        switch (reply->operation) {
+        case VENDOR_PROBE:
+        case VENDOR_RESET: return true;
+        case VENDOR_HOLDERS:
+        case VENDOR_LEFTOVERS: return reply->driver_state != DRIVER_OK;
+        case VENDOR_QUIESCE:
+        case VENDOR_RESUME:
+        case VENDOR_CHECKS:
+        case VENDOR_TENANTS:
+        case _VENDOR_OPERATION_MAX: break;
+        }
+        return false;
 }
 
 void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
@@ -200,7 +210,7 @@ void manager_vendor_done(Manager *manager, const VendorReply *reply, Now now) {
         if (!taken.failure)
                 taken.failure = "";
 
-        if (tells_driver_state(taken.operation))
+        if (tells_driver_state(&taken))
                 manager_set_driver(manager, taken.driver_state,
                                 taken.driver_state == DRIVER_OK ? "" : taken.driver_error);
         if (taken.operation == VENDOR_PROBE && taken.driver_state == DRIVER_OK &&

@@ -75,6 +75,20 @@ static void test_a_driver_that_does_not_answer_is_asked_again(void **state) {
         }
 }
 
+/* The walk of /proc needs no driver. */
+static void test_a_search_for_holders_does_not_make_a_driver_well(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_MISSING;
+        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_NO_DRIVER);
+        assert_int_equal(fixture_request(f, REQUEST_PROCESSES, "0", NULL, &told), 0);
+        fixture_run_until_told(f, &told);
+        assert_int_equal(told.outcome, OUTCOME_DONE);
+        assert_int_equal(manager_driver_state(f->manager), DRIVER_MISSING);
+        assert_string_equal(manager_driver_error(f->manager), "the driver says no");
+}
+
 static void test_a_driver_service_that_cannot_be_asked_is_asked_at_the_interval_only(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new(1);
 
@@ -457,6 +471,7 @@ int main(void) {
                 cmocka_unit_test(test_a_driver_that_is_kept_awake_is_polled_at_its_interval),
                 cmocka_unit_test(test_a_gpu_that_is_gone_keeps_no_driver_awake),
                 cmocka_unit_test(test_a_driver_that_does_not_answer_is_asked_again),
+                cmocka_unit_test(test_a_search_for_holders_does_not_make_a_driver_well),
                 cmocka_unit_test(test_a_driver_service_that_cannot_be_asked_is_asked_at_the_interval_only),
                 cmocka_unit_test(test_a_driver_that_fails_leaves_the_gpus_as_they_are_known),
                 cmocka_unit_test(test_a_gpu_that_is_gone_is_lost_and_never_clean_again_by_itself),
