@@ -82,6 +82,8 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
                 gpu_set_reason(gpu, "%s", handover->why);
+        } else if (gpu->record == GPU_STATE_CLEAN) { /* nothing was done to it: it is as clean as before */
+                gpu_set_reason(gpu, "%s", "");
         } else if (handover->outcome != OUTCOME_BUSY ||
                         !gpu_is_held(gpu)) /* the holders are its reason already */
                 gpu_set_reason(gpu, "%s", handover->why);

@@ -200,6 +200,18 @@ static void test_without_a_driver_at_the_first_look_nothing_happens(void **state
         without_a_driver(VENDOR_PROBE, DRIVER_UNRESPONSIVE, OUTCOME_DRIVER_UNRESPONSIVE, GPU_STATE_UNKNOWN);
 }
 
+static void test_a_clean_gpu_that_could_not_be_asked_is_clean_without_a_reason(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        Told told;
+
+        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);
+        f->fake.driver_state[VENDOR_PROBE] = DRIVER_MISSING;
+        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_NO_DRIVER);
+        assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "");
+        assert_string_equal(fixture_gpu(f, 0)->last_reset.detail, told.message);
+}
+
 static void test_a_driver_that_fails_in_the_reset_quarantines(void **state) {
         without_a_driver(VENDOR_RESET, DRIVER_MISSING, OUTCOME_NO_DRIVER, GPU_STATE_QUARANTINED);
         without_a_driver(VENDOR_RESET, DRIVER_FAILED, OUTCOME_RESET_FAILED, GPU_STATE_QUARANTINED);
@@ -480,6 +492,7 @@ int main(void) {
                 cmocka_unit_test(test_a_gpu_in_mig_mode_is_refused_and_not_quarantined),
                 cmocka_unit_test(test_an_unknown_recovery_action_is_tried_and_then_not_clean),
                 cmocka_unit_test(test_without_a_driver_at_the_first_look_nothing_happens),
+                cmocka_unit_test(test_a_clean_gpu_that_could_not_be_asked_is_clean_without_a_reason),
                 cmocka_unit_test(test_a_driver_that_fails_in_the_reset_quarantines),
                 cmocka_unit_test(test_a_driver_that_fails_in_the_search_for_holders_quarantines),
                 cmocka_unit_test(test_a_driver_that_fails_after_the_reset_quarantines),
