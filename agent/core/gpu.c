@@ -282,9 +282,7 @@ static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
         if (after == GPU_STATE_IN_USE)
                 gpu_explain_use(gpu);
         else if (after == GPU_STATE_LOST)
-                gpu_set_reason(gpu, "%s",
-                                gpu->present && gpu->sample.error[0] ? gpu->sample.error
-                                                                     : "gone from the driver's list");
+                gpu_set_reason(gpu, "%s", gpu->sample.error);
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_DIRTY)
                 gpu_set_reason(gpu, "was held by a process since its last reset");
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_UNKNOWN)
@@ -370,6 +368,14 @@ void gpu_forget_fabric(Gpu *gpu) {
         gpu_set_partition(gpu, &set, gpu->state_since_realtime_usec);
 }
 
+/* A GPU that no longer says who it is stays who it was: that is published as constant. */
+static void sample_keep_identity(GpuSample *sample, const GpuSample *known) {
+        if (sample->name[0] == '\0')
+                memcpy(sample->name, known->name, sizeof sample->name);
+        if (sample->serial[0] == '\0')
+                memcpy(sample->serial, known->serial, sizeof sample->serial);
+}
+
 int gpu_set_sample(Gpu *gpu, const GpuSample *seen, usec_t realtime_usec) {
         GpuState before = gpu_state(gpu);
         GpuSample taken = *seen, *sample = &taken;
@@ -377,6 +383,7 @@ int gpu_set_sample(Gpu *gpu, const GpuSample *seen, usec_t realtime_usec) {
 
         heard = gpu_hear_fabric(gpu, seen);
         gpu_apply_partition(gpu, sample);
+        sample_keep_identity(sample, &gpu->sample);
         gpu->changes |= sample_changes(&gpu->sample, sample);
         if (!gpu->probed || !gpu->present)
                 gpu->changes |= GPU_CHANGE_IDENTITY | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS |
@@ -394,15 +401,28 @@ int gpu_set_sample(Gpu *gpu, const GpuSample *seen, usec_t realtime_usec) {
 }
 
 int gpu_set_missing(Gpu *gpu, usec_t realtime_usec) {
+        const GpuSample *known = &gpu->sample;
         GpuState before = gpu_state(gpu);
+        GpuSample sample;
 
         if (gpu->probed && !gpu->present)
                 return 0;
+
+        /* Who and where it was, and no clique, link or demand of a GPU that is not there. */
+        gpu_sample_init(&sample);
+        memcpy(sample.uuid, known->uuid, sizeof sample.uuid);
+        memcpy(sample.bus_id, known->bus_id, sizeof sample.bus_id);
+        sample_keep_identity(&sample, known);
+        sample.index = known->index;
+        sample.minor = known->minor;
+        (void) snprintf(sample.error, sizeof sample.error, "gone from the driver's list");
+        gpu_apply_partition(gpu, &sample);
+
+        gpu->changes |= sample_changes(known, &sample) | GPU_CHANGE_LINKS;
+        gpu->sample = sample;
         gpu->probed = true;
         gpu->present = false;
         gpu->n_holders = 0;
-        gpu->sample.n_processes = UNKNOWN_U32;
-        gpu->changes |= GPU_CHANGE_HEALTH;
         return gpu_state_settle(gpu, before, realtime_usec);
 }
 

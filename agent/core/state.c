@@ -85,10 +85,10 @@ static bool write_gpu(FILE *file, const Gpu *gpu) {
         bool done;
 
         done = fprintf(file,
-                               "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nstate %s\nreset-count "
-                               "%llu\nsince %llu\n",
+                               "gpu %s\nindex %u\nminor %u\nbus-id %s\nname %s\nserial %s\nstate %s\n"
+                               "reset-count %llu\nsince %llu\n",
                                gpu->sample.uuid, gpu->sample.index, gpu->sample.minor, gpu->sample.bus_id,
-                               gpu->sample.name, gpu_state_to_string(gpu->record),
+                               gpu->sample.name, gpu->sample.serial, gpu_state_to_string(gpu->record),
                                (unsigned long long) gpu->reset_count,
                                (unsigned long long) gpu->state_since_realtime_usec) >= 0;
         if (former || gpu->reason[0])
@@ -151,6 +151,8 @@ static int read_identity(Gpu *gpu, const char *key, const char *value) {
                 return *value ? bus_id_parse(value, gpu->sample.bus_id) : 0;
         if (streq(key, "name"))
                 return read_line(value, gpu->sample.name, sizeof gpu->sample.name);
+        if (streq(key, "serial"))
+                return read_line(value, gpu->sample.serial, sizeof gpu->sample.serial);
         return -ENOENT;
 }
 

@@ -120,7 +120,8 @@ static void test_changes_add_up_until_they_are_told(void **state) {
         (void) gpu_set_sample(gpu, &sample, NOON);
         (void) gpu_set_missing(gpu, NOON);
         assert_int_equal(gpu->changes,
-                        GPU_CHANGE_XID | GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH | GPU_CHANGE_STATE);
+                        GPU_CHANGE_XID | GPU_CHANGE_FABRIC | GPU_CHANGE_LINKS | GPU_CHANGE_HEALTH |
+                                        GPU_CHANGE_STATE);
 }
 
 static void test_a_gpu_that_is_gone_says_so_whatever_its_last_error(void **state) {
@@ -162,6 +163,51 @@ static void test_a_gpu_that_is_missing_again_changes_nothing(void **state) {
         gpu->changes = 0;
         assert_int_equal(gpu_set_missing(gpu, NOON), 0);
         assert_int_equal(gpu->changes, 0);
+}
+
+static void test_a_gpu_that_is_gone_has_no_clique_and_asks_for_no_reset(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
+        GpuSample sample = gpu->sample;
+
+        (void) strcpy(sample.cluster_uuid, "7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91");
+        sample.recovery_action = RECOVERY_GPU_RESET;
+        sample.n_links = sample.n_links_active = 18;
+        sample.partition = PARTITION_DEFAULT;
+        (void) gpu_set_sample(gpu, &sample, NOON);
+        assert_true(gpu_sample_has_clique(&gpu->sample));
+        assert_true(gpu_reset_pending(gpu));
+        gpu->changes = 0;
+
+        (void) gpu_set_missing(gpu, NOON);
+        assert_false(gpu_sample_has_clique(&gpu->sample));
+        assert_false(gpu_reset_pending(gpu));
+        assert_int_equal(gpu->sample.n_links, 0);
+        assert_int_equal(gpu->sample.memory_used, UNKNOWN_U64);
+        assert_int_equal(gpu->sample.partition, PARTITION_DEFAULT);
+        assert_int_equal(gpu->sample.index, 0);
+        assert_true(gpu->changes & GPU_CHANGE_FABRIC && gpu->changes & GPU_CHANGE_LINKS);
+}
+
+/* Name and serial number are published as constant. */
+static void test_a_gpu_stays_who_it_is_when_it_no_longer_says_so(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
+        GpuSample sample = gpu->sample, lost;
+
+        (void) strcpy(sample.name, "NVIDIA GB200");
+        (void) strcpy(sample.serial, "1656516554734");
+        (void) gpu_set_sample(gpu, &sample, NOON);
+
+        gpu_sample_init(&lost);
+        memcpy(lost.uuid, sample.uuid, sizeof lost.uuid);
+        lost.lost = true;
+        (void) strcpy(lost.error, "GPU is lost");
+        (void) gpu_set_sample(gpu, &lost, NOON);
+        assert_string_equal(gpu->sample.name, "NVIDIA GB200");
+        assert_string_equal(gpu->sample.serial, "1656516554734");
+
+        (void) gpu_set_missing(gpu, NOON);
+        assert_string_equal(gpu->sample.name, "NVIDIA GB200");
+        assert_string_equal(gpu->sample.serial, "1656516554734");
 }
 
 static void test_the_same_sample_again_changes_nothing(void **state) {
@@ -319,6 +365,8 @@ int main(void) {
                 cmocka_unit_test(test_an_unknown_number_of_processes_is_no_use_and_no_proof),
                 cmocka_unit_test(test_a_lost_gpu_is_not_clean_when_it_comes_back),
                 cmocka_unit_test(test_a_gpu_that_is_missing_again_changes_nothing),
+                cmocka_unit_test(test_a_gpu_that_is_gone_has_no_clique_and_asks_for_no_reset),
+                cmocka_unit_test(test_a_gpu_stays_who_it_is_when_it_no_longer_says_so),
                 cmocka_unit_test(test_the_same_sample_again_changes_nothing),
                 cmocka_unit_test(test_load_and_temperature_are_no_changes),
                 cmocka_unit_test(test_clique_and_cluster_change_together),
