@@ -254,7 +254,7 @@ static int gpu_heed_action(Gpu *gpu, usec_t realtime_usec) {
         char why[GPU_REASON_SIZE];
         uint32_t expected;
 
-        if (cure != CURE_NONE)
+        if (gpu->sample.recovery_action > RECOVERY_NONE) /* one that nobody knows here, too */
                 recovery_explain(gpu->sample.recovery_action, why, sizeof why);
         else if (gpu_clique_differs(gpu, &expected))
                 (void) snprintf(why, sizeof why, IN_CLIQUE "%u, clique %u is expected",

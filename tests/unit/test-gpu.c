@@ -287,6 +287,16 @@ static void test_a_reset_is_pending_by_the_driver_or_by_the_clique(void **state)
         assert_false(gpu_reset_pending(gpu));
 }
 
+static void test_an_unknown_recovery_action_takes_the_clean_mark_away(void **state) {
+        CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_CLEAN);
+        GpuSample sample = gpu->sample;
+
+        sample.recovery_action = 9;
+        assert_int_equal(gpu_set_sample(gpu, &sample, NOON), 1);
+        assert_int_equal(gpu_state(gpu), GPU_STATE_DIRTY);
+        assert_string_equal(gpu->reason, "needs the recovery action 9");
+}
+
 static void test_health_tells_what_a_reset_cures_from_what_it_does_not(void **state) {
         CLEANUP(gpu_free_ptr) Gpu *gpu = gpu_make(GPU_STATE_DIRTY);
         GpuSample *sample = &gpu->sample;
@@ -372,6 +382,7 @@ int main(void) {
                 cmocka_unit_test(test_clique_and_cluster_change_together),
                 cmocka_unit_test(test_the_expected_clique_follows_the_partition),
                 cmocka_unit_test(test_a_reset_is_pending_by_the_driver_or_by_the_clique),
+                cmocka_unit_test(test_an_unknown_recovery_action_takes_the_clean_mark_away),
                 cmocka_unit_test(test_health_tells_what_a_reset_cures_from_what_it_does_not),
                 cmocka_unit_test(test_a_reason_is_cut_to_its_size),
                 cmocka_unit_test(test_the_longest_names_of_holders_fit_into_any_size),
