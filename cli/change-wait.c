@@ -12,6 +12,7 @@
 
 typedef struct Wait {
         Domain *domain;
+        const Partition *to;
         Call *resets;     /* of each tray, the one that is out */
         bool *given_up;   /* of each tray: what is wrong with it was said */
         char **last_said; /* of each member: what it waits for; NULL for nothing yet */
@@ -139,6 +140,9 @@ static void judge_member(Wait *wait, size_t i) {
         if (!gpu) {
                 (void) snprintf(text, sizeof text, "GPU %u is there no more", member->index);
                 give_up(wait, member->tray, CLI_NO_GPU, text);
+        } else if (gpu->partition != wait->to->id) {
+                (void) snprintf(text, sizeof text, "GPU %u was moved meanwhile", member->index);
+                give_up(wait, member->tray, CLI_FAILED, text);
         } else if (!is_taken(gpu) && streq(gpu->state, "clean") && has_its_clique(gpu))
                 wait->done[i] = true;
 }
@@ -223,8 +227,8 @@ static void rest(Wait *wait, usec_t until_usec) {
         }
 }
 
-int change_wait(Domain *domain) {
-        CLEANUP(wait_done) Wait wait = { .domain = domain, .deadline_usec = USEC_INFINITY };
+int change_wait(Domain *domain, const Partition *to) {
+        CLEANUP(wait_done) Wait wait = { .domain = domain, .to = to, .deadline_usec = USEC_INFINITY };
         size_t n_trays = domain->trays.n_trays, n = domain->n_members;
 
         wait.resets = calloc(n_trays + 1, sizeof *wait.resets);

@@ -68,27 +68,37 @@ static int assign(const Domain *domain, const Member *members, size_t n, const P
         if (r == 0)
                 return 0;
         why = r == -ETIMEDOUT ? "does not end" : r < 0 ? strerror(-r) : last_line(output);
-        (void) failure_set(failure, CLI_FAILED, "%s: the fabric refuses (client.fabric-assign): %s",
+        (void) failure_set(failure, CLI_FAILED, "%s: the fabric refuses (client.fabric-assign): %.256s",
                         tray_name(domain, members), why[0] ? why : "it does not say why");
         return r < 0 ? r : -EIO;
 }
 
-/* Those of members[0..n) that were in the same partition as members[0]; they come to the front. */
-static size_t same_origin(Member *members, size_t n) {
-        size_t same = 1;
+/* For each member the partition that it has to be in: `from`, or NULL for where it was. Of two operators the
+ * second is refused by that. */
+static int append_from(sd_bus_message *message, const Member *members, size_t n, const Partition *from) {
+        CLEANUP(free_ptr) uint32_t *ids = calloc(n, sizeof *ids);
+        int r;
 
-        for (size_t i = 1; i < n; i++)
-                if (members[i].before.id == members[0].before.id) {
-                        Member moved = members[i];
-
-                        members[i] = members[same];
-                        members[same++] = moved;
-                }
-        return same;
+        if (!ids)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++)
+                ids[i] = from ? from->id : members[i].before.id;
+        r = sd_bus_message_open_container(message, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'e', "sv");
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", "from");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'v', "au");
+        if (r >= 0)
+                r = sd_bus_message_append_array(message, 'u', ids, n * sizeof *ids);
+        for (int i = 0; i < 3 && r >= 0; i++)
+                r = sd_bus_message_close_container(message);
+        return r;
 }
 
-static int start_set(const Domain *domain, const Member *members, size_t n, const Partition *to, Call *call,
-                Failure *failure) {
+static int start_set(const Domain *domain, const Member *members, size_t n, const Partition *from,
+                const Partition *to, Call *call, Failure *failure) {
         const HostTray *tray = &domain->trays.trays[members->tray];
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         int r;
@@ -101,75 +111,85 @@ static int start_set(const Domain *domain, const Member *members, size_t n, cons
         if (r >= 0)
                 r = sd_bus_message_close_container(message);
         if (r >= 0)
-                r = sd_bus_message_append(message, "usa{sv}", to->id, to->name, 0);
+                r = sd_bus_message_append(message, "us", to->id, to->name);
+        if (r >= 0)
+                r = append_from(message, members, n, from);
         if (r < 0)
                 return failure_errno(failure, r, "cannot tell %s its partition", tray->name);
         return client_start(tray->client, message, 0, call, failure);
 }
 
-/* Tells one tray what to expect. 0 · negative, and *failure. */
-static int set(const Domain *domain, const Member *members, size_t n, const Partition *to,
+/* Tells one tray that its GPUs are not to move after all. 0 · negative, and *failure. */
+static int set_back(const Domain *domain, const Member *members, size_t n, const Partition *to,
                 Failure *failure) {
         CLEANUP(call_done) Call call = {};
         int r;
 
-        r = start_set(domain, members, n, to, &call, failure);
+        r = start_set(domain, members, n, to, &members->before, &call, failure);
         if (r >= 0)
                 r = client_finish(domain->trays.trays[members->tray].client, &call, NULL, failure);
         return r;
 }
 
 /* Puts GPUs of one tray back where they were; `told`: and tells their tray. What cannot be is said. */
-static void undo(const Domain *domain, Member *members, size_t n, bool told) {
+static void undo(const Domain *domain, const Member *members, size_t n, const Partition *to, bool told) {
         for (size_t i = 0, same; i < n; i += same) {
+                const Partition *before = &members[i].before;
                 CLEANUP(failure_done) Failure failure = {};
                 CLEANUP(free_ptr) char *list = NULL;
                 int r;
 
-                same = same_origin(members + i, n - i);
-                if (members[i].before.id == UNKNOWN_U32)
+                for (same = 1; i + same < n && members[i + same].before.id == before->id; same++)
+                        ;
+                if (before->id == UNKNOWN_U32)
                         r = failure_set(&failure, CLI_FAILED, "its partition is not known");
                 else
-                        r = assign(domain, members + i, same, &members[i].before, &failure);
+                        r = assign(domain, members + i, same, before, &failure);
                 if (r >= 0 && told)
-                        r = set(domain, members + i, same, &members[i].before, &failure);
+                        r = set_back(domain, members + i, same, to, &failure);
                 if (r < 0 && members_format(members + i, same, &list) >= 0)
                         print_complaint("%s: %s cannot be put back: %s", tray_name(domain, &members[i]),
                                         list, failure.message ?: "out of memory");
         }
 }
 
-/* The fabric, one tray after the other. On failure those before are undone. */
-static int change_fabric(Domain *domain, const Partition *to, Failure *failure) {
-        for (size_t i = 0, n; i < domain->n_members; i += n) {
-                int r;
+/* What somebody else has moved meanwhile is put back where he has it, so that fabric and tray agree. */
+static void heed_others(Domain *domain, const Partition *to) {
+        domain_refresh(domain);
+        for (size_t i = 0; i < domain->n_members; i++) {
+                const GpuView *gpu = domain_gpu(domain, &domain->members[i]);
 
-                n = domain_same_tray(domain, i);
-                r = assign(domain, &domain->members[i], n, to, failure);
-                if (r >= 0)
-                        continue;
-                for (size_t j = 0, end = r == -ETIMEDOUT ? i + n : i; j < end; j += n) {
-                        n = domain_same_tray(domain, j);
-                        undo(domain, &domain->members[j], n, false);
-                }
-                return r;
+                if (gpu && gpu->partition != to->id && gpu->partition != UNKNOWN_U32)
+                        partition_of_gpu(gpu, &domain->members[i].before);
         }
-        return 0;
 }
 
-/* What the trays expect, all at once. On failure it is undone, and the fabric with it. */
-static int change_trays(Domain *domain, const Partition *to, Failure *failure) {
+/* The fabric, one tray after the other. *ret_moved: how many members it has moved, or may have. */
+static int change_fabric(const Domain *domain, const Partition *to, size_t *ret_moved, Failure *failure) {
+        int r = 0;
+
+        *ret_moved = 0;
+        for (size_t i = 0, n; r >= 0 && i < domain->n_members; i += n) {
+                n = domain_same_tray(domain, i);
+                r = assign(domain, &domain->members[i], n, to, failure);
+                if (r >= 0 || r == -ETIMEDOUT)
+                        *ret_moved = i + n;
+        }
+        return r;
+}
+
+/* What the trays expect, all at once. told[i]: that of members[i] and those behind it knows. */
+static int change_trays(const Domain *domain, const Partition *to, bool *told, Failure *failure) {
         CLEANUP(free_ptr) Call *calls = calloc(domain->n_members + 1, sizeof *calls);
-        CLEANUP(free_ptr) bool *told = calloc(domain->n_members + 1, sizeof *told);
         int result = 0;
 
-        if (!calls || !told)
-                result = failure_errno(failure, -ENOMEM, "cannot tell the trays");
+        if (!calls)
+                return failure_errno(failure, -ENOMEM, "cannot tell the trays");
         for (size_t i = 0, n; result >= 0 && i < domain->n_members; i += n) {
                 n = domain_same_tray(domain, i);
-                result = start_set(domain, &domain->members[i], n, to, &calls[i], failure);
+                result = start_set(domain, &domain->members[i], n, NULL, to, &calls[i], failure);
         }
-        for (size_t i = 0; calls && i < domain->n_members; i++) {
+        for (size_t i = 0; i < domain->n_members; i++) {
                 CLEANUP(failure_done) Failure own = {};
                 const HostTray *tray = &domain->trays.trays[domain->members[i].tray];
 
@@ -181,11 +201,29 @@ static int change_trays(Domain *domain, const Partition *to, Failure *failure) {
                                         own.message ?: "out of memory");
                 call_done(&calls[i]);
         }
-        for (size_t i = 0, n; result < 0 && i < domain->n_members; i += n) {
-                n = domain_same_tray(domain, i);
-                undo(domain, &domain->members[i], n, told && told[i]);
-        }
         return result;
+}
+
+static int change_all(Domain *domain, const Partition *to, Failure *failure) {
+        CLEANUP(free_ptr) bool *told = calloc(domain->n_members + 1, sizeof *told);
+        size_t moved;
+        int r;
+
+        if (!told)
+                return failure_errno(failure, -ENOMEM, "cannot move the GPUs");
+        r = change_fabric(domain, to, &moved, failure);
+        if (r >= 0)
+                r = change_trays(domain, to, told, failure);
+        if (r >= 0)
+                return 0;
+
+        heed_others(domain, to);
+        for (size_t i = 0, n; i < moved; i += n) {
+                n = domain_same_tray(domain, i);
+                undo(domain, &domain->members[i], n, to, told[i]);
+        }
+        domain_refresh(domain); /* a tray that has seen what is undone looks again */
+        return r;
 }
 
 int domain_change(Domain *domain, const Partition *to, Failure *failure) {
@@ -203,11 +241,7 @@ int domain_change(Domain *domain, const Partition *to, Failure *failure) {
         (void) sigaddset(&stopping, SIGTERM);
         (void) sigaddset(&stopping, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &stopping, &before);
-        r = change_fabric(domain, to, failure);
-        if (r >= 0)
-                r = change_trays(domain, to, failure);
-        if (r < 0)
-                domain_refresh(domain); /* a tray that has seen what is undone looks again */
+        r = change_all(domain, to, failure);
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
         return r;
 }

@@ -211,6 +211,13 @@ int domain_choose_partition(Domain *domain, uint32_t id, Failure *failure) {
         return 0;
 }
 
+bool domain_is_chosen(const Domain *domain, const GpuView *gpu) {
+        for (size_t i = 0; i < domain->n_members; i++)
+                if (streq(domain->members[i].uuid, gpu->uuid))
+                        return true;
+        return false;
+}
+
 const GpuView* domain_gpu(const Domain *domain, const Member *member) {
         return tray_gpu_by_uuid(&domain->trays.trays[member->tray].tray, member->uuid);
 }
@@ -241,7 +248,11 @@ int members_format(const Member *members, size_t n, char **ret) {
 }
 
 void partition_format(const Partition *partition, char *ret, size_t size) {
-        (void) snprintf(ret, size, "%u%s%s", partition->id, partition->name[0] ? " " : "", partition->name);
+        if (partition->id == UNKNOWN_U32)
+                (void) snprintf(ret, size, "none that is known");
+        else
+                (void) snprintf(ret, size, "%u%s%s", partition->id, partition->name[0] ? " " : "",
+                                partition->name);
 }
 
 /* Whether the GPU is in the partition that the text names. */
@@ -279,9 +290,11 @@ int domain_find_partition(const Domain *domain, const char *text, Partition *ret
                         (streq(text, "default") ||
                                         (parse_u32(text, UINT32_MAX, &id) >= 0 && id == PARTITION_DEFAULT)))
                 found = (Partition){ PARTITION_DEFAULT, "default" };
-        if (found.id == PARTITION_NONE)
-                return failure_set(failure, CLI_FAILED, "there is no partition %s%s", text,
+        if (found.id == PARTITION_NONE) {
+                (void) failure_set(failure, CLI_FAILED, "there is no partition %s%s", text,
                                 domain_is_complete(domain, NULL) ? "" : " on the trays that answer");
+                return -ENOENT;
+        }
 
         *ret = found;
         return 0;

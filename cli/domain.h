@@ -50,6 +50,8 @@ void domain_refresh(Domain *domain);
 int domain_choose(Domain *domain, const char *spec, Failure *failure);
 int domain_choose_partition(Domain *domain, uint32_t id, Failure *failure);
 
+bool domain_is_chosen(const Domain *domain, const GpuView *gpu);
+
 /* The GPU of a member as its tray last said; NULL if it is there no more. */
 const GpuView* domain_gpu(const Domain *domain, const Member *member);
 
@@ -59,14 +61,14 @@ size_t domain_same_tray(const Domain *domain, size_t i);
 /* "GPUs 0,1,2,3" or "GPU 0". 0 and *ret (to be freed) · -ENOMEM. */
 int members_format(const Member *members, size_t n, char **ret);
 
-/* The partition with this number or name. 0 and *ret · negative, and *failure says that there is none, or
- * more than one. */
+/* The partition with this number or name. 0 and *ret · -ENOENT or another negative, and *failure says that
+ * there is none, or more than one. */
 int domain_find_partition(const Domain *domain, const char *text, Partition *ret, Failure *failure);
 
 /* The partition of a GPU, by its tray. */
 void partition_of_gpu(const GpuView *gpu, Partition *ret);
 
-/* "7 tray2", or "7" without a name. */
+/* "7 tray2", or "7" without a name; "none that is known". */
 void partition_format(const Partition *partition, char *ret, size_t size);
 
 /* The lowest number of a partition that no GPU is in, nor in a clique of that number, which would be the

@@ -35,8 +35,6 @@ static size_t collect_lines(const Domain *domain, Line *ret) {
                 const HostTray *tray = &domain->trays.trays[i];
 
                 for (size_t j = 0; j < tray->tray.n_gpus; j++) {
-                        if (tray->tray.gpus[j].partition == UNKNOWN_U32)
-                                continue;
                         ret[n] = (Line){
                                 .tray = tray->name,
                                 .place = i,
@@ -130,13 +128,6 @@ static void warn_of_split(const Domain *domain, size_t place) {
                 }
 }
 
-static bool is_member(const Domain *domain, const GpuView *gpu) {
-        for (size_t i = 0; i < domain->n_members; i++)
-                if (streq(domain->members[i].uuid, gpu->uuid))
-                        return true;
-        return false;
-}
-
 /* Another operator may have taken the same GPUs, or the same number, at the same time. Of two, the one who
  * looks last sees it; `alone`: nobody else is to be in the partition. */
 static int check_change(const Domain *domain, const Partition *to, bool alone, Failure *failure) {
@@ -145,7 +136,7 @@ static int check_change(const Domain *domain, const Partition *to, bool alone, F
 
                 for (size_t j = 0; j < tray->tray.n_gpus; j++) {
                         const GpuView *gpu = &tray->tray.gpus[j];
-                        bool ours = is_member(domain, gpu);
+                        bool ours = domain_is_chosen(domain, gpu);
 
                         if (ours && gpu->partition != to->id)
                                 return failure_set(failure, CLI_FAILED,
@@ -182,29 +173,45 @@ static int change(Domain *domain, const Partition *to, bool alone, const char *d
         r = check_change(domain, to, alone, failure);
         if (r < 0)
                 return r;
-        return domain->options->until_reset ? change_wait(domain) : CLI_DONE;
+        return domain->options->until_reset ? change_wait(domain, to) : CLI_DONE;
 }
 
-/* Refuses GPUs that are in another partition than `wanted`, or (joining) in any but that one. */
+/* Refuses GPUs that are in another partition than `wanted`. In none are those that are to join, and those
+ * that the same command has removed before it was stopped. */
 static int check_members(const Domain *domain, const Partition *wanted, bool joining, Failure *failure) {
         for (size_t i = 0; i < domain->n_members; i++) {
                 const Member *member = &domain->members[i];
                 const char *tray = domain->trays.trays[member->tray].name;
                 char where[96];
 
-                if (member->before.id == wanted->id ||
-                                (joining &&
-                                                (member->before.id == PARTITION_NONE ||
-                                                                member->before.id == UNKNOWN_U32)))
+                if (member->before.id == wanted->id || member->before.id == PARTITION_NONE ||
+                                (joining && member->before.id == UNKNOWN_U32))
                         continue;
                 partition_format(&member->before, where, sizeof where);
                 if (joining)
                         return failure_set(failure, CLI_FAILED,
                                         "GPU %u of %s is in partition %s; remove it there first",
                                         member->index, tray, where);
-                return failure_set(failure, CLI_FAILED, "GPU %u of %s is not in partition %u", member->index,
-                                tray, wanted->id);
+                return failure_set(failure, CLI_FAILED, "GPU %u of %s is not in partition %u, but in %s",
+                                member->index, tray, wanted->id, where);
         }
+        return 0;
+}
+
+/* A GPU of which its tray knows no partition (nobody has told it since its boot) may be in this one. Refuses
+ * that, where its clique says so and it was not chosen. */
+static int check_unknown(const Domain *domain, uint32_t id, Failure *failure) {
+        for (size_t i = 0; i < domain->trays.n_trays; i++)
+                for (size_t j = 0; j < domain->trays.trays[i].tray.n_gpus; j++) {
+                        const GpuView *gpu = &domain->trays.trays[i].tray.gpus[j];
+
+                        if (gpu->partition == UNKNOWN_U32 && gpu->clique_id == id &&
+                                        !domain_is_chosen(domain, gpu))
+                                return failure_set(failure, CLI_FAILED,
+                                                "GPU %u of %s is in clique %u, and its partition is not "
+                                                "known: see AFTER A BOOT in gpuagent-fabric(7)",
+                                                gpu->index, domain->trays.trays[i].name, id);
+                }
         return 0;
 }
 
@@ -217,9 +224,7 @@ static int choose_all(Domain *domain, char **specs, Failure *failure) {
         return r;
 }
 
-static int check_name(const Domain *domain, const char *name, Failure *failure) {
-        CLEANUP(failure_done) Failure none = {};
-        Partition other;
+static int check_name(const char *name, Failure *failure) {
         uint32_t number;
 
         if (strlen(name) == 0 || strlen(name) >= PARTITION_NAME_SIZE || name[0] == '-' ||
@@ -230,31 +235,46 @@ static int check_name(const Domain *domain, const char *name, Failure *failure) 
                                 "'%s' is no name of a partition: up to 63 letters, digits, '.', '_' and "
                                 "'-', the first no '-', and no number",
                                 name);
-        if (domain_find_partition(domain, name, &other, &none) >= 0)
-                return failure_set(
-                                failure, CLI_FAILED, "there is a partition %u %s already", other.id, name);
         return 0;
 }
 
-/* The number of --id, or a free one. A tray that does not answer may have GPUs of it: they would share a
- * clique. */
-static int find_id(const Domain *domain, uint32_t *ret, Failure *failure) {
-        CLEANUP(failure_done) Failure none = {};
-        const char *text = domain->options->ids;
-        Partition other;
+/* Whether all GPUs of a partition were chosen. */
+static bool is_chosen_whole(const Domain *domain, uint32_t id) {
+        for (size_t i = 0; i < domain->trays.n_trays; i++)
+                for (size_t j = 0; j < domain->trays.trays[i].tray.n_gpus; j++) {
+                        const GpuView *gpu = &domain->trays.trays[i].tray.gpus[j];
 
-        if (!domain_is_complete(domain, failure))
-                return -EIO;
-        if (!text) {
-                *ret = domain_free_id(domain);
-                return 0;
-        }
-        if (parse_u32(text, PARTITION_USER_MAX, ret) < 0 || *ret == PARTITION_NONE)
+                        if (gpu->partition == id && !domain_is_chosen(domain, gpu))
+                                return false;
+                }
+        return true;
+}
+
+/* The number of the partition that is to be made: of --id, or a free one. One of that name and number which
+ * has no other GPUs than it is to have is what the same command made before it was stopped. */
+static int find_id(const Domain *domain, const char *name, uint32_t *ret, Failure *failure) {
+        const char *text = domain->options->ids;
+        uint32_t id = PARTITION_NONE;
+        Partition there;
+        int r;
+
+        if (text && (parse_u32(text, PARTITION_USER_MAX, &id) < 0 || id == PARTITION_NONE))
                 return failure_set(failure, CLI_USAGE, "--id %s: a partition is a number from 1 to %u", text,
                                 PARTITION_USER_MAX);
-        if (domain_find_partition(domain, text, &other, &none) >= 0)
-                return failure_set(failure, CLI_FAILED, "there is a partition %u%s%s already", other.id,
-                                other.name[0] ? " " : "", other.name);
+        r = domain_find_partition(domain, name, &there, failure);
+        if (r == -ENOENT && text)
+                r = domain_find_partition(domain, text, &there, failure);
+        if (r == -ENOENT) {
+                *ret = text ? id : domain_free_id(domain);
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        if (there.id > PARTITION_USER_MAX || !streq(there.name, name) || (text && there.id != id) ||
+                        !is_chosen_whole(domain, there.id))
+                return failure_set(failure, CLI_FAILED, "there is a partition %u%s%s already", there.id,
+                                there.name[0] ? " " : "", there.name);
+        *ret = there.id;
         return 0;
 }
 
@@ -263,11 +283,16 @@ static int partition_create(Domain *domain, char **arguments, Failure *failure) 
         char done[128];
         int r;
 
-        r = check_name(domain, arguments[0], failure);
-        if (r >= 0)
-                r = find_id(domain, &to.id, failure);
+        /* A tray that does not answer may have GPUs of that number: they would share a clique. */
+        if (!domain_is_complete(domain, failure))
+                return -EIO;
+        r = check_name(arguments[0], failure);
         if (r >= 0)
                 r = choose_all(domain, arguments + 1, failure);
+        if (r >= 0)
+                r = find_id(domain, arguments[0], &to.id, failure);
+        if (r >= 0)
+                r = check_unknown(domain, to.id, failure);
         if (r >= 0)
                 r = check_members(domain, &to, true, failure);
         if (r < 0)
@@ -316,6 +341,8 @@ static int partition_delete(Domain *domain, char **arguments, Failure *failure) 
                 return failure_set(failure, CLI_FAILED, "the default partition stays; remove its GPUs");
         if (r >= 0)
                 r = domain_choose_partition(domain, from.id, failure);
+        if (r >= 0)
+                r = check_unknown(domain, from.id, failure);
         if (r < 0)
                 return r;
         return change(domain, &none, false, "partition deleted; its GPUs are in no partition", failure);

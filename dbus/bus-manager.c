@@ -198,9 +198,10 @@ static int method_forget(sd_bus_message *msg, void *userdata, sd_bus_error *erro
                 r = bus_options_read(msg, &options, error);
         if (r < 0)
                 return r;
-        if (options.shared || options.force || options.checks || options.clique != UNKNOWN_U32)
+        if (options.shared || options.force || options.checks || options.clique != UNKNOWN_U32 ||
+                        options.from)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                "Options shared, force, checks and clique are not for this method");
+                                "Options shared, force, checks, clique and from are not for this method");
 
         r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
         if (r <= 0)
@@ -212,8 +213,9 @@ static int method_forget(sd_bus_message *msg, void *userdata, sd_bus_error *erro
         return sd_bus_reply_method_return(msg, NULL);
 }
 
-static int read_partition(
-                sd_bus_message *msg, const char ***ret_ids, GpuPartition *ret, sd_bus_error *error) {
+/* *ret_from belongs to the message; NULL where it is not given, else as long as the ids. */
+static int read_partition(sd_bus_message *msg, const char ***ret_ids, const uint32_t **ret_from,
+                GpuPartition *ret, sd_bus_error *error) {
         GpuPartition partition = {};
         BusOptions options;
         const char *name;
@@ -232,7 +234,11 @@ static int read_partition(
         if (!partition_name_is_valid(name))
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                 "A partition's name is up to 63 printable characters without spaces");
+        if (options.from && options.n_from != strv_length((char *const *) *ret_ids))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "Option from has to have a number for each GPU");
 
+        *ret_from = options.from;
         partition.clique = options.clique;
         (void) snprintf(partition.name, sizeof partition.name, "%s", name);
         *ret = partition;
@@ -244,10 +250,11 @@ static int method_set_partition(sd_bus_message *msg, void *userdata, sd_bus_erro
         CLEANUP(free_ptr) const char **ids = NULL;
         BusConnection *connection = userdata;
         Manager *manager = connection->api->manager;
+        const uint32_t *from = NULL;
         GpuPartition partition;
         int r;
 
-        r = read_partition(msg, &ids, &partition, error);
+        r = read_partition(msg, &ids, &from, &partition, error);
         if (r < 0)
                 return r;
 
@@ -255,7 +262,7 @@ static int method_set_partition(sd_bus_message *msg, void *userdata, sd_bus_erro
         if (r <= 0)
                 return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
 
-        r = manager_set_partition(manager, (char *const *) ids, &partition, now_read());
+        r = manager_set_partition(manager, (char *const *) ids, from, &partition, now_read());
         if (r < 0)
                 return bus_error_from_manager(error, manager, r);
         return sd_bus_reply_method_return(msg, NULL);

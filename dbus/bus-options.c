@@ -138,6 +138,20 @@ static int read_clique(sd_bus_message *msg, BusOptions *options, sd_bus_error *e
         return 0;
 }
 
+static int read_from(sd_bus_message *msg, BusOptions *options, sd_bus_error *error) {
+        static const uint32_t none[1];
+        const void *numbers;
+        size_t size;
+
+        if (sd_bus_message_enter_container(msg, 'v', "au") <= 0 ||
+                        sd_bus_message_read_array(msg, 'u', &numbers, &size) <= 0 ||
+                        sd_bus_message_exit_container(msg) < 0)
+                return -EBADMSG;
+        options->from = size > 0 ? numbers : none;
+        options->n_from = size / sizeof *options->from;
+        return 0;
+}
+
 static const struct {
         const char *name;
         const char *type;
@@ -152,6 +166,7 @@ static const struct {
         { "force", "b", read_force },
         { "checks", "b", read_checks },
         { "clique", "u", read_clique },
+        { "from", "au", read_from },
 };
 
 static int read_option(sd_bus_message *msg, const char *name, uint32_t *seen, BusOptions *options,

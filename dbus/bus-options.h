@@ -11,7 +11,7 @@
 /* More than any tray has, and few enough to look at one by one. */
 #define BUS_IDS_MAX 4096U
 
-/* The strings belong to the message. */
+/* Strings and numbers belong to the message. */
 typedef struct BusOptions {
         const char *tenant;
         const char *identifier;
@@ -19,7 +19,9 @@ typedef struct BusOptions {
         usec_t timeout_usec;          /* 0: not given */
         bool no_wait;
         bool shared, force, checks;
-        uint32_t clique; /* UNKNOWN_U32: not given */
+        uint32_t clique;      /* UNKNOWN_U32: not given */
+        const uint32_t *from; /* n_from of them; NULL: not given */
+        size_t n_from;
 } BusOptions;
 
 /* Reads an array of GPU ids. 0 and *ret (a NULL-terminated array, itself to be freed, whose strings belong

@@ -212,6 +212,7 @@ static int check_options(RequestKind kind, const BusOptions *options, sd_bus_err
                 { "force", options->force, REQUEST_RELEASE },
                 { "checks", options->checks, REQUEST_VERIFY },
                 { "clique", options->clique != UNKNOWN_U32, _REQUEST_KIND_MAX },
+                { "from", options->from, _REQUEST_KIND_MAX },
         };
 
         if (options->no_wait && (kind == REQUEST_VERIFY || kind == REQUEST_PROCESSES))

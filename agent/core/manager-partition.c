@@ -28,7 +28,22 @@ static int check_partition(Manager *manager, const GpuPartition *partition) {
         return 0;
 }
 
-int manager_set_partition(Manager *manager, char *const *ids, const GpuPartition *partition, Now now) {
+/* Whether it is where the caller believes it to be, or where it is to go: of two who move a GPU at the same
+ * time the second is refused. */
+static int check_from(Manager *manager, const Gpu *gpu, uint32_t from, uint32_t to) {
+        const GpuSample *sample = &gpu->sample;
+
+        if (sample->partition == from || sample->partition == to)
+                return 0;
+        if (sample->partition == UNKNOWN_U32)
+                return manager_fail(manager, -EBUSY, "It is not known which partition GPU %u is in",
+                                sample->index);
+        return manager_fail(manager, -EBUSY, "GPU %u is in partition %u%s%s meanwhile", sample->index,
+                        sample->partition, sample->partition_name[0] ? " " : "", sample->partition_name);
+}
+
+int manager_set_partition(Manager *manager, char *const *ids, const uint32_t *from,
+                const GpuPartition *partition, Now now) {
         size_t n_ids = strv_length(ids);
         CLEANUP(free_ptr) Gpu **gpus = calloc(n_ids + 1, sizeof *gpus);
         CLEANUP(free_ptr) GpuPartition *before = calloc(n_ids + 1, sizeof *before);
@@ -43,6 +58,8 @@ int manager_set_partition(Manager *manager, char *const *ids, const GpuPartition
                 return manager_fail(manager, -EINVAL, "Name the GPUs of the partition");
         for (size_t i = 0; i < n_ids; i++) {
                 r = manager_find(manager, ids[i], &gpus[i]);
+                if (r >= 0 && from)
+                        r = check_from(manager, gpus[i], from[i], partition->id);
                 if (r < 0)
                         return r;
         }

@@ -98,10 +98,12 @@ const char* manager_error(const Manager *manager);
 int manager_forget(Manager *manager, const char *id, Now now);
 
 /* The partition that the GPUs are expected in from their next reset on; it is not asked whether the fabric
- * has them in it. On file, and so kept over restarts. 0 · -EINVAL no GPU or a malformed id, a partition that
- * there cannot be · -ENOENT no such GPU · -ENOMEM, -errno the state cannot be written: nothing changed, and
- * manager_error() says why. */
-int manager_set_partition(Manager *manager, char *const *ids, const GpuPartition *partition, Now now);
+ * has them in it. `from`: the one that each has to be in, if not in that one already; NULL: wherever they
+ * are. On file, and so kept over restarts. 0 · -EINVAL no GPU or a malformed id, a partition that there
+ * cannot be · -ENOENT no such GPU · -EBUSY one is in another partition · -ENOMEM, -errno the state cannot be
+ * written: nothing changed, and manager_error() says why. */
+int manager_set_partition(Manager *manager, char *const *ids, const uint32_t *from,
+                const GpuPartition *partition, Now now);
 
 /* Printable characters without spaces, up to what GpuPartition holds, and not "-"; "" is valid. */
 bool partition_name_is_valid(const char *name);

@@ -141,7 +141,25 @@ static void test_what_there_cannot_be_changes_nothing(void **state) {
                         1);
         fixture_expect(f->root, MANAGER, "Reset", SD_BUS_ERROR_INVALID_ARGS, "asa{sv}", 1, "1", 1, "clique",
                         "u", 7);
+        fixture_expect(f->root, SET, SD_BUS_ERROR_INVALID_ARGS, "asusa{sv}", 1, "1", 7, "a", 1, "from", "u",
+                        32766);
+        fixture_expect(f->root, SET, SD_BUS_ERROR_INVALID_ARGS, "asusa{sv}", 1, "1", 7, "a", 1, "from", "au",
+                        0);
+        fixture_expect(f->root, SET, SD_BUS_ERROR_INVALID_ARGS, "asusa{sv}", 1, "1", 7, "a", 1, "from", "au",
+                        2, 32766, 32766);
+        fixture_expect(f->root, MANAGER, "Reset", SD_BUS_ERROR_INVALID_ARGS, "asa{sv}", 1, "1", 1, "from",
+                        "au", 1, 7);
         assert_int_equal(fixture_number(f, GPU("1"), "Partition", 'u'), 32766);
+}
+
+static void test_who_comes_second_is_refused(void **state) {
+        const Fixture *f = *state;
+
+        fixture_expect(f->admin, SET, NULL, "asusa{sv}", 1, "1", 7, "a", 1, "from", "au", 1, 32766);
+        fixture_expect(f->admin, SET, BUS_ERROR_PREFIX "Busy", "asusa{sv}", 2, "0", "1", 9, "b", 1, "from",
+                        "au", 2, 32766, 32766);
+        assert_int_equal(fixture_number(f, GPU("0"), "Partition", 'u'), 32766);
+        assert_int_equal(fixture_number(f, GPU("1"), "Partition", 'u'), 7);
 }
 
 static void test_it_outlives_the_agent(void **state) {
@@ -163,6 +181,7 @@ int main(void) {
                 cmocka_unit_test_setup(test_a_reset_has_to_bring_the_clique, calm),
                 cmocka_unit_test_setup(test_a_change_is_told, calm),
                 cmocka_unit_test_setup(test_what_there_cannot_be_changes_nothing, calm),
+                cmocka_unit_test_setup(test_who_comes_second_is_refused, calm),
                 cmocka_unit_test_setup(test_it_outlives_the_agent, calm),
         };
 

@@ -74,5 +74,14 @@ start_agent
 is "SetPartition outlives the agent" "$(gpu 1 Partition) $(gpu 1 PartitionName)" "7 tray2"
 exits 1 "an unknown GPU changes nothing" set_partition 2 0 17 5 five 0
 is "of the others either" "$(gpu 0 Partition)" 7
+
+# The end of a boot: what was said is forgotten, and the fabric has the GPUs where the operator left them.
+stop_service gpuagentd
+rm /run/gpuagent/state
+query_prints </dev/null
+start_agent
+like "after a boot nobody has said which partitions there are" "$(gpuagentctl partition)" '- +- +tray +0,1,2,3'
+exits 0 "the GPUs take what the fabric has for them" gpuagentctl reset
+is "and it is what they were in before" "$(gpu 0 CliqueID) $(gpu 0 State)" "7 clean"
 like "the audit has every change" "$(cat /run/tray/journal)" 'GPU 1 was given to another partition: 9 nine, clique 9'
 finish

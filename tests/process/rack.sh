@@ -4,14 +4,14 @@
 # Several emulated trays at once, each behind an `ssh` that this puts into PATH: it runs the command in the tray's
 # namespaces. It knows two more hosts: "dead" refuses, and "slow" never gets through.
 
-# rack_up FOLDER NAME...: brings the trays up; what it needs is in FOLDER.
+# rack_up FOLDER NAME...: brings the trays up; what it needs is in FOLDER. Their gpuagentd.yaml is $RACK_CONFIG, if set.
 rack_up() {
         local folder=$1 name pid started=()
 
         shift
         mkdir -p "$folder/bin" "$folder/trays"
         for name in "$@"; do
-                "$(dirname "${BASH_SOURCE[0]}")/../tray" --name "$name" -- \
+                "$(dirname "${BASH_SOURCE[0]}")/../tray" --name "$name" ${RACK_CONFIG:+--config "$RACK_CONFIG"} -- \
                         sh -c 'touch "$1" && exec sleep infinity' sh "$folder/trays/$name.ready" \
                         </dev/null >"$folder/trays/$name.log" 2>&1 &
                 started+=($!)

@@ -16,7 +16,7 @@ static int set_clique(Fixture *f, const char *ids, uint32_t id, const char *name
         for (char *item; *ids && (item = strsep(&rest, " "));)
                 assert_int_equal(strv_append(&list, item), 0);
         (void) snprintf(partition.name, sizeof partition.name, "%s", name);
-        return manager_set_partition(f->manager, list, &partition, f->now);
+        return manager_set_partition(f->manager, list, NULL, &partition, f->now);
 }
 
 static int set(Fixture *f, const char *ids, uint32_t id, const char *name) {
@@ -99,6 +99,26 @@ static void test_what_there_cannot_be_is_refused_and_changes_nothing(void **stat
         assert_false(partition_name_is_valid(long_name));
         for (size_t i = 0; i < 2; i++)
                 assert_int_equal(partition_of(f, i), UNKNOWN_U32);
+}
+
+static void test_of_two_who_move_a_gpu_the_second_is_refused(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(2);
+        GpuPartition first = { .id = 7, .name = "mine", .clique = UNKNOWN_U32 },
+                     second = { .id = 9, .name = "theirs", .clique = UNKNOWN_U32 };
+        char zero[] = "0", one[] = "1", *both[] = { zero, one, NULL }, *last[] = { one, NULL };
+        uint32_t nowhere[] = { UNKNOWN_U32, UNKNOWN_U32 }, mine[] = { 7, 9 };
+
+        assert_int_equal(manager_set_partition(f->manager, last, nowhere, &first, f->now), 0);
+        assert_int_equal(manager_set_partition(f->manager, both, nowhere, &second, f->now), -EBUSY);
+        assert_string_equal(manager_error(f->manager), "GPU 1 is in partition 7 mine meanwhile");
+        assert_int_equal(partition_of(f, 0), UNKNOWN_U32);
+        assert_int_equal(partition_of(f, 1), 7);
+        /* Said once more, or what the fabric told of it in between. */
+        assert_int_equal(manager_set_partition(f->manager, both, nowhere, &first, f->now), 0);
+        assert_int_equal(manager_set_partition(f->manager, both, mine, &first, f->now), 0);
+        mine[0] = 5;
+        assert_int_equal(manager_set_partition(f->manager, both, mine, &second, f->now), -EBUSY);
+        assert_int_equal(partition_of(f, 0), 7);
 }
 
 static void test_what_is_not_on_file_is_not_set(void **state) {
@@ -308,6 +328,7 @@ int main(void) {
                 cmocka_unit_test(test_the_partition_is_expected_after_the_next_reset),
                 cmocka_unit_test(test_each_partition_has_its_clique),
                 cmocka_unit_test(test_what_there_cannot_be_is_refused_and_changes_nothing),
+                cmocka_unit_test(test_of_two_who_move_a_gpu_the_second_is_refused),
                 cmocka_unit_test(test_what_is_not_on_file_is_not_set),
                 cmocka_unit_test(test_a_clean_gpu_that_is_to_move_is_clean_no_more),
                 cmocka_unit_test(test_what_is_expected_of_it_may_change_before_the_reset),
