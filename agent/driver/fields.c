@@ -81,26 +81,24 @@ int field_read(sd_bus_message *msg, const Field *field, void *item) {
         return field_check(field, item);
 }
 
-static int struct_append(sd_bus_message *msg, const char *signature, const Field *fields, size_t n_fields,
-                const void *item) {
+static int struct_append(sd_bus_message *msg, const FieldTable *table, const void *item) {
         int r;
 
-        r = sd_bus_message_open_container(msg, 'r', signature);
-        for (size_t i = 0; r >= 0 && i < n_fields; i++)
-                r = field_append(msg, &fields[i], item);
+        r = sd_bus_message_open_container(msg, 'r', table->signature);
+        for (size_t i = 0; r >= 0 && i < table->n_fields; i++)
+                r = field_append(msg, &table->fields[i], item);
         return r < 0 ? r : sd_bus_message_close_container(msg);
 }
 
 /* 1 · 0 at the end of the array · -EBADMSG. */
-static int struct_read(sd_bus_message *msg, const char *signature, const Field *fields, size_t n_fields,
-                void *item) {
+static int struct_read(sd_bus_message *msg, const FieldTable *table, void *item) {
         int r;
 
-        r = sd_bus_message_enter_container(msg, 'r', signature);
+        r = sd_bus_message_enter_container(msg, 'r', table->signature);
         if (r <= 0)
                 return r < 0 ? field_error(r) : 0;
-        for (size_t i = 0; i < n_fields; i++) {
-                r = field_read(msg, &fields[i], item);
+        for (size_t i = 0; i < table->n_fields; i++) {
+                r = field_read(msg, &table->fields[i], item);
                 if (r < 0)
                         return r;
         }
@@ -120,38 +118,33 @@ int fields_grow(void **items, size_t n, size_t size, size_t max) {
         return 0;
 }
 
-int fields_append(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                size_t n_fields, const void *items, size_t size, size_t n) {
+int fields_append(sd_bus_message *msg, const FieldTable *table, const void *items, size_t n) {
         int r;
 
-        r = sd_bus_message_open_container(msg, 'a', type);
+        r = sd_bus_message_open_container(msg, 'a', table->type);
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = struct_append(msg, signature, fields, n_fields, (const char *) items + i * size);
+                r = struct_append(msg, table, (const char *) items + i * table->size);
         return r < 0 ? r : sd_bus_message_close_container(msg);
 }
 
-int fields_read(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n) {
+int fields_read(sd_bus_message *msg, const FieldTable *table, void **ret, size_t *ret_n) {
         CLEANUP(free_ptr) void *items = NULL;
         size_t n = 0;
         int r;
 
-        r = sd_bus_message_enter_container(msg, 'a', type);
+        r = sd_bus_message_enter_container(msg, 'a', table->type);
         if (r <= 0)
                 return field_error(r);
 
-        for (;;) {
+        while ((r = sd_bus_message_at_end(msg, false)) == 0) {
                 void *item;
 
-                r = sd_bus_message_at_end(msg, false);
-                if (r != 0)
-                        break;
-                r = fields_grow(&items, n, size, max);
+                r = fields_grow(&items, n, table->size, table->max);
                 if (r < 0)
                         return r;
-                item = (char *) items + n * size;
-                memset(item, 0, size);
-                r = struct_read(msg, signature, fields, n_fields, item);
+                item = (char *) items + n * table->size;
+                memset(item, 0, table->size);
+                r = struct_read(msg, table, item);
                 if (r <= 0)
                         return r < 0 ? r : -EBADMSG;
                 n++;
@@ -165,6 +158,7 @@ int fields_read(sd_bus_message *msg, const char *type, const char *signature, co
         *ret_n = n;
         return 0;
 }
+
 int fields_clean_one(const Field *fields, size_t n_fields, void *item) {
         for (size_t i = 0; i < n_fields; i++) {
                 const Field *field = &fields[i];
@@ -187,9 +181,10 @@ int fields_clean_one(const Field *fields, size_t n_fields, void *item) {
         }
         return 0;
 }
-int fields_clean(const Field *fields, size_t n_fields, void *items, size_t size, size_t n) {
+
+int fields_clean(const FieldTable *table, void *items, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                int r = fields_clean_one(fields, n_fields, (char *) items + i * size);
+                int r = fields_clean_one(table->fields, table->n_fields, (char *) items + i * table->size);
 
                 if (r < 0)
                         return r;

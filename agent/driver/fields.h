@@ -32,8 +32,21 @@ typedef struct Field {
                 .size = sizeof(((Struct *) NULL)->member)                                      \
         }
 
-/* Below, `items` are `n` structs of `size` bytes each, all with the same table of fields; `signature` is the
- * D-Bus signature of one, and `type` that in parentheses. */
+/* A struct: its fields in their order on the wire, and how many an array of it may have. */
+typedef struct FieldTable {
+        const Field *fields;
+        size_t n_fields;
+        size_t size;           /* of the struct */
+        const char *signature; /* D-Bus: "sus" */
+        const char *type;      /* the same in parentheses */
+        size_t max;
+} FieldTable;
+
+#define FIELD_TABLE(Struct, f, s, m)                                                              \
+        {                                                                                         \
+                .fields = (f), .n_fields = ELEMENTSOF(f), .size = sizeof(Struct), .signature = s, \
+                .type = "(" s ")", .max = (m)                                                     \
+        }
 
 bool text_is_printable(const char *s);
 
@@ -44,17 +57,15 @@ int field_error(int r);
 int field_append(sd_bus_message *msg, const Field *field, const void *item);
 int field_read(sd_bus_message *msg, const Field *field, void *item);
 
-/* Room for one more item. 0 · -EBADMSG above max · -ENOMEM. */
+/* Room for one more item of that size. 0 · -EBADMSG above max · -ENOMEM. */
 int fields_grow(void **items, size_t n, size_t size, size_t max);
 
 /* An array of structs. 0 · -errno of sd-bus; read: -EBADMSG · -ENOMEM, else *ret (to be freed; NULL if
  * *ret_n is 0). */
-int fields_append(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                size_t n_fields, const void *items, size_t size, size_t n);
-int fields_read(sd_bus_message *msg, const char *type, const char *signature, const Field *fields,
-                size_t n_fields, size_t size, size_t max, void **ret, size_t *ret_n);
+int fields_append(sd_bus_message *msg, const FieldTable *table, const void *items, size_t n);
+int fields_read(sd_bus_message *msg, const FieldTable *table, void **ret, size_t *ret_n);
 
 /* Makes items of unknown origin fit to be read: strings end and are printable, a bool is 0 or 1. 0 ·
  * -EBADMSG against a field's rule. */
 int fields_clean_one(const Field *fields, size_t n_fields, void *item);
-int fields_clean(const Field *fields, size_t n_fields, void *items, size_t size, size_t n);
+int fields_clean(const FieldTable *table, void *items, size_t n);

@@ -77,18 +77,17 @@ static const Field sign_fields[] = {
         FIELD(TenantSign, 'u', presence, FIELD_PRESENCE),
 };
 
-#define LINK_SIGNATURE   "ubs"
-#define RESET_SIGNATURE  "sus"
-#define HOLDER_SIGNATURE "sutussst"
-#define PAIR_SIGNATURE   "ss"
-#define SIGN_SIGNATURE   "su"
+#define LINK_SIGNATURE "ubs"
+#define PAIR_SIGNATURE "ss"
+
+static const FieldTable links_table = FIELD_TABLE(GpuLink, link_fields, LINK_SIGNATURE, GPU_LINKS_MAX);
+static const FieldTable resets_table = FIELD_TABLE(GpuReset, reset_fields, "sus", PROTOCOL_GPUS_MAX);
+static const FieldTable holders_table =
+                FIELD_TABLE(GpuHolder, holder_fields, "sutussst", PROTOCOL_HOLDERS_MAX);
+static const FieldTable pairs_table = FIELD_TABLE(GpuTenant, pair_fields, PAIR_SIGNATURE, PROTOCOL_GPUS_MAX);
+static const FieldTable signs_table = FIELD_TABLE(TenantSign, sign_fields, "su", PROTOCOL_TENANTS_MAX);
 
 _Static_assert(ELEMENTSOF(sample_fields) <= 64, "one bit a field in sample_read()");
-_Static_assert(ELEMENTSOF(link_fields) == sizeof LINK_SIGNATURE - 1, "links");
-_Static_assert(ELEMENTSOF(reset_fields) == sizeof RESET_SIGNATURE - 1, "resets");
-_Static_assert(ELEMENTSOF(holder_fields) == sizeof HOLDER_SIGNATURE - 1, "holders");
-_Static_assert(ELEMENTSOF(pair_fields) == sizeof PAIR_SIGNATURE - 1, "pairs");
-_Static_assert(ELEMENTSOF(sign_fields) == sizeof SIGN_SIGNATURE - 1, "signs");
 
 static int links_append(sd_bus_message *msg, const GpuSample *sample) {
         int r;
@@ -99,8 +98,7 @@ static int links_append(sd_bus_message *msg, const GpuSample *sample) {
         if (r >= 0)
                 r = sd_bus_message_open_container(msg, 'v', "a(" LINK_SIGNATURE ")");
         if (r >= 0)
-                r = fields_append(msg, "(" LINK_SIGNATURE ")", LINK_SIGNATURE, link_fields,
-                                ELEMENTSOF(link_fields), sample->links, sizeof(GpuLink), sample->n_links);
+                r = fields_append(msg, &links_table, sample->links, sample->n_links);
         if (r >= 0)
                 r = sd_bus_message_close_container(msg);
         return r < 0 ? r : sd_bus_message_close_container(msg);
@@ -121,13 +119,9 @@ static int links_read(sd_bus_message *msg, GpuSample *sample) {
         r = sd_bus_message_enter_container(msg, 'v', "a(" LINK_SIGNATURE ")");
         if (r <= 0)
                 return field_error(r);
-        r = fields_read(msg, "(" LINK_SIGNATURE ")", LINK_SIGNATURE, link_fields, ELEMENTSOF(link_fields),
-                        sizeof(GpuLink), GPU_LINKS_MAX, &links, &n);
+        r = fields_read(msg, &links_table, &links, &n);
         if (r < 0)
                 return r;
-        if (n > GPU_LINKS_MAX)
-                return -EBADMSG;
-
         if (n > 0)
                 memcpy(sample->links, links, n * sizeof(GpuLink));
         sample->n_links = (uint32_t) n;
@@ -268,18 +262,15 @@ int protocol_append_probe(
 }
 
 int protocol_append_resets(sd_bus_message *msg, const GpuReset *resets, size_t n) {
-        return fields_append(msg, "(" RESET_SIGNATURE ")", RESET_SIGNATURE, reset_fields,
-                        ELEMENTSOF(reset_fields), resets, sizeof *resets, n);
+        return fields_append(msg, &resets_table, resets, n);
 }
 
 int protocol_append_holders(sd_bus_message *msg, const GpuHolder *holders, size_t n) {
-        return fields_append(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields,
-                        ELEMENTSOF(holder_fields), holders, sizeof *holders, n);
+        return fields_append(msg, &holders_table, holders, n);
 }
 
 int protocol_append_tenants(sd_bus_message *msg, const TenantSign *signs, size_t n) {
-        return fields_append(msg, "(" SIGN_SIGNATURE ")", SIGN_SIGNATURE, sign_fields,
-                        ELEMENTSOF(sign_fields), signs, sizeof *signs, n);
+        return fields_append(msg, &signs_table, signs, n);
 }
 
 int protocol_append_failure(sd_bus_message *msg, const char *failure) {
@@ -332,36 +323,15 @@ int protocol_read_probe(sd_bus_message *msg, char ret_driver_version[static DRIV
 }
 
 int protocol_read_resets(sd_bus_message *msg, GpuReset **ret, size_t *ret_n) {
-        void *items;
-        int r;
-
-        r = fields_read(msg, "(" RESET_SIGNATURE ")", RESET_SIGNATURE, reset_fields,
-                        ELEMENTSOF(reset_fields), sizeof(GpuReset), PROTOCOL_GPUS_MAX, &items, ret_n);
-        if (r >= 0)
-                *ret = items;
-        return r;
+        return fields_read(msg, &resets_table, (void **) ret, ret_n);
 }
 
 int protocol_read_holders(sd_bus_message *msg, GpuHolder **ret, size_t *ret_n) {
-        void *items;
-        int r;
-
-        r = fields_read(msg, "(" HOLDER_SIGNATURE ")", HOLDER_SIGNATURE, holder_fields,
-                        ELEMENTSOF(holder_fields), sizeof(GpuHolder), PROTOCOL_HOLDERS_MAX, &items, ret_n);
-        if (r >= 0)
-                *ret = items;
-        return r;
+        return fields_read(msg, &holders_table, (void **) ret, ret_n);
 }
 
 int protocol_read_tenants(sd_bus_message *msg, TenantSign **ret, size_t *ret_n) {
-        void *items;
-        int r;
-
-        r = fields_read(msg, "(" SIGN_SIGNATURE ")", SIGN_SIGNATURE, sign_fields, ELEMENTSOF(sign_fields),
-                        sizeof(TenantSign), PROTOCOL_TENANTS_MAX, &items, ret_n);
-        if (r >= 0)
-                *ret = items;
-        return r;
+        return fields_read(msg, &signs_table, (void **) ret, ret_n);
 }
 
 int protocol_read_failure(sd_bus_message *msg, char ret[static FAILURE_SIZE]) {
@@ -387,8 +357,7 @@ int protocol_read_pairs(sd_bus_message *msg, GpuTenant **ret, size_t *ret_n) {
         size_t n;
         int r;
 
-        r = fields_read(msg, "(" PAIR_SIGNATURE ")", PAIR_SIGNATURE, pair_fields, ELEMENTSOF(pair_fields),
-                        sizeof(GpuTenant), PROTOCOL_GPUS_MAX, &items, &n);
+        r = fields_read(msg, &pairs_table, &items, &n);
         if (r < 0)
                 return r;
 
@@ -426,13 +395,13 @@ int protocol_clean_samples(GpuSample *samples, size_t n) {
 }
 
 int protocol_clean_resets(GpuReset *resets, size_t n) {
-        return fields_clean(reset_fields, ELEMENTSOF(reset_fields), resets, sizeof *resets, n);
+        return fields_clean(&resets_table, resets, n);
 }
 
 int protocol_clean_holders(GpuHolder *holders, size_t n) {
-        return fields_clean(holder_fields, ELEMENTSOF(holder_fields), holders, sizeof *holders, n);
+        return fields_clean(&holders_table, holders, n);
 }
 
 int protocol_clean_tenants(TenantSign *signs, size_t n) {
-        return fields_clean(sign_fields, ELEMENTSOF(sign_fields), signs, sizeof *signs, n);
+        return fields_clean(&signs_table, signs, n);
 }
