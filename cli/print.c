@@ -7,12 +7,7 @@
 #include <string.h>
 
 #include "agent/base/parse.h"
-
-void text_sanitize(char *s) {
-        for (; *s != '\0'; s++)
-                if (*s < ' ' || *s > '~')
-                        *s = '?';
-}
+#include "agent/base/text.h"
 
 void failure_done(Failure *failure) {
         free(failure->message);

@@ -47,6 +47,3 @@ int fail_with(CliExit exit_code, const char *format, ...) PRINTF_FORMAT(2, 3);
 
 /* One line, with its newline. An error of the stream is noticed when main() closes it. */
 void print_line(FILE *file, const char *format, ...) PRINTF_FORMAT(2, 3);
-
-/* Bytes that are not printable ASCII become '?', in place. */
-void text_sanitize(char *s);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agent/base/text.h"
 #include "cli/json.h"
 #include "cli/print.h"
 

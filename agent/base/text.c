@@ -40,6 +40,23 @@ void text_escape(const char *s, char *ret, size_t size) {
         text_escape_bytes(s ?: "", s ? strlen(s) : 0, ret, size);
 }
 
+static bool is_printable(char c) {
+        return c >= ' ' && c <= '~';
+}
+
+bool text_is_printable(const char *s) {
+        for (; *s; s++)
+                if (!is_printable(*s))
+                        return false;
+        return true;
+}
+
+void text_sanitize(char *s) {
+        for (; *s; s++)
+                if (!is_printable(*s))
+                        *s = '?';
+}
+
 char* text_strip(char *s) {
         size_t n;
 

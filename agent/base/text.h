@@ -25,6 +25,12 @@ void text_escape(const char *s, char *ret, size_t size);
 /* The same over up to `n` bytes that need no NUL behind them. */
 void text_escape_bytes(const char *s, size_t n, char *ret, size_t size);
 
+/* Whether all of it is printable ASCII. */
+bool text_is_printable(const char *s);
+
+/* Bytes that are not become '?', in place. */
+void text_sanitize(char *s);
+
 /* Cuts white space off both ends, in place; the start of what is left. */
 char* text_strip(char *s);
 

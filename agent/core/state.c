@@ -127,10 +127,7 @@ int state_write(const char *path, const Inventory *inventory, const StateTray *t
 
 /* Nothing that was not printable was ever written. */
 static int read_line(const char *value, char *ret, size_t size) {
-        for (const char *p = value; *p; p++)
-                if (*p < ' ' || *p > '~')
-                        return -EBADMSG;
-        if (strlen(value) >= size)
+        if (!text_is_printable(value) || strlen(value) >= size)
                 return -EBADMSG;
         (void) snprintf(ret, size, "%s", value);
         return 0;

@@ -119,9 +119,7 @@ int answer_write(const Answer *answer, int fd) {
 
 static void text_clean(char *s, size_t size) {
         s[size - 1] = '\0';
-        for (; *s; s++)
-                if (*s < ' ' || *s > '~')
-                        *s = '?';
+        text_sanitize(s);
 }
 
 static int items_clean(Answer *answer) {

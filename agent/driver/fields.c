@@ -11,13 +11,6 @@
 #include "agent/base/sample.h"
 #include "agent/base/text.h"
 
-bool text_is_printable(const char *s) {
-        for (; *s; s++)
-                if (*s < ' ' || *s > '~')
-                        return false;
-        return true;
-}
-
 static int field_check(const Field *field, const void *item) {
         const char *place = (const char *) item + field->offset;
         char uuid[GPU_UUID_SIZE], bus_id[GPU_BUS_ID_SIZE];
@@ -167,9 +160,7 @@ int fields_clean_one(const Field *fields, size_t n_fields, void *item) {
 
                 if (field->type == 's') {
                         place[field->size - 1] = '\0';
-                        for (char *c = place; *c; c++)
-                                if (*c < ' ' || *c > '~')
-                                        *c = '?';
+                        text_sanitize(place);
                 } else if (field->type == 'b') {
                         /* As a char: a bool that is neither 0 nor 1 must not be read as one. */
                         *place = *place != 0;

@@ -48,8 +48,6 @@ typedef struct FieldTable {
                 .type = "(" s ")", .max = (m)                                                     \
         }
 
-bool text_is_printable(const char *s);
-
 /* What a reader makes of an error of sd-bus: only memory is worth telling apart. */
 int field_error(int r);
 

@@ -154,10 +154,7 @@ static int set_key(EmulationConfig *config, const Key *key, yaml_document_t *doc
                 return parse_duration(text, field);
         if (strlen(text) > key->max)
                 return -ERANGE;
-        for (const char *p = text; *p != '\0'; p++)
-                if (*p < ' ' || *p > '~')
-                        return -EINVAL;
-        return set_text(field, text);
+        return text_is_printable(text) ? set_text(field, text) : -EINVAL;
 }
 
 static const Key* find_key(const yaml_node_t *node) {
