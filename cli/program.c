@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 
 /* How long a killed child may take to be reaped. One in uninterruptible sleep stays, for slurmd to reap. */
 #define REAP_USEC (200 * USEC_PER_MSEC)
+
+/* How soon it is seen that the child has ended while something else keeps its output open. */
+#define LOOK_MSEC 100
 
 /* In the child: nothing of ours but its output. slurmd hands down a mask with SIGPIPE blocked. */
 static void child_detach(int output) {
@@ -66,27 +70,38 @@ static int time_left_msec(usec_t deadline_usec) {
         return (int) ((deadline_usec - now) / USEC_PER_MSEC) + 1;
 }
 
-/* Collects until the other side is closed. 0 · -ETIMEDOUT · -errno. */
-static int output_read(int fd, usec_t deadline_usec, FILE *ret) {
+/* child_reap() still finds it. */
+static bool child_has_ended(pid_t pid) {
+        siginfo_t info = {};
+
+        return waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+/* Collects until the other side is closed, or the child has ended: what it leaves behind (ssh's master
+ * process) may never close it. 0 · -ETIMEDOUT · -errno. */
+static int output_read(int fd, pid_t pid, usec_t deadline_usec, FILE *ret) {
         size_t total = 0;
 
         for (;;) {
                 struct pollfd item = { .fd = fd, .events = POLLIN };
+                int r, left_msec = time_left_msec(deadline_usec);
+                bool ended = child_has_ended(pid);
                 char part[4096];
                 ssize_t n;
-                int r;
 
-                r = poll(&item, 1, time_left_msec(deadline_usec));
-                if (r == 0)
+                if (left_msec == 0)
                         return -ETIMEDOUT;
+                r = poll(&item, 1, ended ? 0 : left_msec < LOOK_MSEC ? left_msec : LOOK_MSEC);
                 if (r < 0 && errno != EINTR)
                         return -errno;
-                if (r < 0)
+                if (r == 0 && ended)
+                        return 0;
+                if (r <= 0)
                         continue;
                 n = read(fd, part, sizeof part);
                 if (n < 0 && errno != EINTR)
                         return -errno;
-                if (n == 0)
+                if (n == 0 || (ended && total >= OUTPUT_MAX))
                         return 0;
                 /* More is dropped; it is read all the same, or the child would block. */
                 if (n > 0 && total < OUTPUT_MAX) {
@@ -135,7 +150,7 @@ static int run(void (*exec)(char *const argv[], int output), char *const argv[],
         if (pid < 0)
                 return -EAGAIN;
 
-        r = output_read(from, deadline_usec, stream);
+        r = output_read(from, pid, deadline_usec, stream);
         if (r >= 0)
                 r = child_reap(pid, deadline_usec);
         if (r < 0) {
