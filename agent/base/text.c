@@ -7,6 +7,8 @@
 #include "agent/base/array.h"
 #include "agent/base/cleanup.h"
 
+#define BLANKS " \t\r\n"
+
 void text_escape_bytes(const char *s, size_t n, char *ret, size_t size) {
         static const char hex[] = "0123456789abcdef";
         size_t used = 0;
@@ -57,12 +59,23 @@ void text_sanitize(char *s) {
                         *s = '?';
 }
 
+void text_escape_words(const char *s, char *ret, size_t size) {
+        size_t n;
+
+        s = s ?: "";
+        s += strspn(s, BLANKS);
+        n = strlen(s);
+        while (n > 0 && strchr("." BLANKS, s[n - 1]))
+                n--;
+        text_escape_bytes(s, n, ret, size);
+}
+
 char* text_strip(char *s) {
         size_t n;
 
-        s += strspn(s, " \t\r\n");
+        s += strspn(s, BLANKS);
         n = strlen(s);
-        while (n > 0 && strchr(" \t\r\n", s[n - 1]))
+        while (n > 0 && strchr(BLANKS, s[n - 1]))
                 n--;
         s[n] = '\0';
         return s;

@@ -31,6 +31,10 @@ bool text_is_printable(const char *s);
 /* Bytes that are not become '?', in place. */
 void text_sanitize(char *s);
 
+/* What a program or a library says, escaped alike, for the middle of a sentence of ours: without the white
+ * space around it and the full stop at its end. */
+void text_escape_words(const char *s, char *ret, size_t size);
+
 /* Cuts white space off both ends, in place; the start of what is left. */
 char* text_strip(char *s);
 

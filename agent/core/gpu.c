@@ -137,6 +137,10 @@ GpuHealth gpu_health(const Gpu *gpu) {
         return GPU_HEALTH_HEALTHY;
 }
 
+const char* gpu_why_lost(const Gpu *gpu) {
+        return gpu->present ? "the driver cannot reach it any more" : "gone from the driver's list";
+}
+
 static void put_reason(Gpu *gpu, const char text[static GPU_REASON_SIZE], const char *counts) {
         if (streq(text, gpu->reason) && streq(counts, gpu->reason_counts))
                 return;
@@ -282,7 +286,7 @@ static int gpu_state_settle(Gpu *gpu, GpuState before, usec_t realtime_usec) {
         if (after == GPU_STATE_IN_USE)
                 gpu_explain_use(gpu);
         else if (after == GPU_STATE_LOST)
-                gpu_set_reason(gpu, "%s", gpu->sample.error);
+                gpu_set_reason(gpu, "%s", gpu_why_lost(gpu));
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_DIRTY)
                 gpu_set_reason(gpu, "was held by a process since its last reset");
         else if (before == GPU_STATE_IN_USE && after == GPU_STATE_UNKNOWN)

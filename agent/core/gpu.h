@@ -130,6 +130,9 @@ const char* gpu_tenant_presence(const Gpu *gpu);
 /* A process has it, as far as the last probe or search tells. */
 bool gpu_is_held(const Gpu *gpu);
 
+/* Of a lost GPU, what follows "is lost: ". */
+const char* gpu_why_lost(const Gpu *gpu);
+
 /* 1 and *ret_clique: this clique is expected from the next reset on · 0: any settled one will do. */
 int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 

@@ -235,8 +235,8 @@ static void handover_judge_probe(Handover *handover, bool listed, usec_t now_use
                 handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec,
                                 "is gone from the driver's list; reboot the tray");
         else if (sample->lost)
-                handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec, "is lost (%s); reboot the tray",
-                                sample->error);
+                handover_end(handover, OUTCOME_NEEDS_REBOOT, now_usec, "is lost: %s; reboot the tray",
+                                gpu_why_lost(handover->gpu));
         else if (!sample->mig)
                 handover_judge_action(handover, now_usec);
         else if (handover->config->handover.mig == MIG_SKIP)
@@ -284,9 +284,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
         } else if (!back && now_usec >= deadline)
                 handover_end(handover, OUTCOME_RESET_FAILED, now_usec,
                                 "did not come back after its reset: %s",
-                                !listed                                ? "gone from the driver's list"
-                                                : gpu->sample.error[0] ? gpu->sample.error
-                                                                       : "GPU is lost");
+                                listed && gpu->sample.error[0] ? gpu->sample.error : gpu_why_lost(gpu));
         else if (!settled && now_usec < deadline)
                 handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
         else if (handover->held || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))

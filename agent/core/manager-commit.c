@@ -81,7 +81,8 @@ static void gpu_record_outcome(Gpu *gpu, Now now) {
                 gpu_record_reset(gpu);
         } else if (outcome_quarantines(handover)) {
                 gpu->record = GPU_STATE_QUARANTINED;
-                gpu_set_reason(gpu, "%s", handover->why);
+                gpu_set_reason(gpu, "%s",
+                                gpu_state(gpu) == GPU_STATE_LOST ? gpu_why_lost(gpu) : handover->why);
         } else if (gpu->record == GPU_STATE_CLEAN) { /* nothing was done to it: it is as clean as before */
                 gpu_set_reason(gpu, "%s", "");
         } else if (handover->outcome != OUTCOME_BUSY ||

@@ -69,16 +69,24 @@ static void gate_await(Manager *manager, Request *request, size_t item, Now now)
                 it->waiting = true;
 }
 
+static bool gate_refuse_lost(Request *request, size_t item) {
+        const Gpu *gpu = request->items[item].gpu;
+
+        if (gpu_state(gpu) != GPU_STATE_LOST)
+                return false;
+        gate_refuse(request, item, OUTCOME_NEEDS_REBOOT, "is lost: %s; reboot the tray", gpu_why_lost(gpu));
+        return true;
+}
+
 /* By what a look has just shown. */
 static void gate_judge_looked(Manager *manager, Request *request, size_t item, Now now) {
         RequestItem *it = request->items + item;
         const Gpu *gpu = it->gpu;
         char why[2 * GPU_REASON_SIZE - 64];
 
-        if (gpu_state(gpu) == GPU_STATE_LOST)
-                gate_refuse(request, item, OUTCOME_NEEDS_REBOOT, "is lost (%s); reboot the tray",
-                                gpu->reason);
-        else if (gpu->sample.mig && manager->config->handover.mig == MIG_SKIP)
+        if (gate_refuse_lost(request, item))
+                return;
+        if (gpu->sample.mig && manager->config->handover.mig == MIG_SKIP)
                 it->ready = true;
         else if (gpu->record == GPU_STATE_CLEAN && gpu->sample.n_processes == UNKNOWN_U32 && !it->searched)
                 request->needs_holders = true;
@@ -136,10 +144,12 @@ static void gate_judge(Manager *manager, Request *request, size_t item, Now now)
                 return;
         else if (gpu->handover)
                 gate_await(manager, request, item, now);
-        else if (gpu->record == GPU_STATE_QUARANTINED)
-                gate_refuse(request, item, needs_reboot(gpu) ? OUTCOME_NEEDS_REBOOT : OUTCOME_NOT_CLEAN,
-                                "is quarantined: %s", gpu->reason);
-        else if (gpu->lease.n > 0)
+        else if (gpu->record == GPU_STATE_QUARANTINED) {
+                if (!gate_refuse_lost(request, item))
+                        gate_refuse(request, item,
+                                        needs_reboot(gpu) ? OUTCOME_NEEDS_REBOOT : OUTCOME_NOT_CLEAN,
+                                        "is quarantined: %s", gpu->reason);
+        } else if (gpu->lease.n > 0)
                 it->ready = true; /* shared with those who use it */
         else if (it->looked_usec == 0)
                 request->needs_probe = true;

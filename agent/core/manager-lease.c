@@ -193,7 +193,7 @@ int manager_set_maintenance(Manager *manager, bool on, const char *reason, Now n
         int r;
 
         manager->tray.maintenance = on;
-        text_escape(on ? reason : "", manager->tray.maintenance_reason,
+        text_escape_words(on ? reason : "", manager->tray.maintenance_reason,
                         sizeof manager->tray.maintenance_reason);
         manager->state_stale = true;
         r = manager_write_state(manager);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/cleanup.h"
 #include "agent/base/text.h"
 
 /* A line for people names this many GPUs that failed; the rest is counted. */
@@ -97,6 +98,11 @@ static const char* item_why(const RequestItem *item) {
         return item->detail ? startswith(item->detail, prefix) : NULL;
 }
 
+static bool outcome_is_the_trays(Outcome outcome) {
+        return outcome == OUTCOME_NEEDS_REBOOT || outcome == OUTCOME_NO_DRIVER ||
+                        outcome == OUTCOME_DRIVER_UNRESPONSIVE;
+}
+
 /* One fault of the tray can turn up as the same fault of each of its GPUs: then it is said once. */
 static bool is_one_fault(const Request *request) {
         const char *why = request->n_items > 1 ? item_why(request->items) : NULL;
@@ -104,7 +110,7 @@ static bool is_one_fault(const Request *request) {
         for (size_t i = 0; i < request->n_items; i++) {
                 const RequestItem *item = request->items + i;
 
-                if (!why || item->outcome != OUTCOME_NEEDS_REBOOT || !item_why(item) ||
+                if (!why || !outcome_is_the_trays(item->outcome) || !item_why(item) ||
                                 !streq(item_why(item), why))
                         return false;
         }
@@ -138,6 +144,26 @@ static void print_failures(FILE *file, const Request *request) {
                 (void) fprintf(file, "; and %zu more", failed - FAILURES_NAMED);
 }
 
+/* Some causes bring what to do with them, and know it better than the outcome does. */
+static bool says_what_to_do(const char *cause) {
+        static const char *const deeds[] = { "reboot the tray", "restart nvidia-imex", "gpuagentctl ",
+                "systemctl " };
+
+        for (size_t i = 0; i < ELEMENTSOF(deeds); i++)
+                if (strstr(cause, deeds[i]))
+                        return true;
+        return false;
+}
+
+static void print_causes(FILE *file, const Request *request) {
+        if (request->message)
+                (void) fputs(request->message, file);
+        else if (is_one_fault(request))
+                print_one_fault(file, request);
+        else
+                print_failures(file, request);
+}
+
 /* What is wrong, with which GPUs, and what to do about it. 0 · -ENOMEM, and what was said before stays. */
 static int request_put_message(Request *request) {
         const char *advice = outcome_advice(request->outcome);
@@ -148,13 +174,8 @@ static int request_put_message(Request *request) {
         file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
-        if (request->message)
-                (void) fputs(request->message, file);
-        else if (is_one_fault(request))
-                print_one_fault(file, request);
-        else
-                print_failures(file, request);
-        if (advice[0])
+        print_causes(file, request);
+        if (fflush(file) == 0 && advice[0] && !says_what_to_do(text))
                 (void) fprintf(file, "; %s", advice);
         if (fclose(file) != 0) {
                 free(text);

@@ -54,7 +54,7 @@ int verify_sample(const Gpu *gpu, const Config *config, char *ret_why, size_t si
 
         if (sample->lost || sample->error[0])
                 add_reason(ret_why, size, &used, "does not answer: %s",
-                                sample->error[0] ? sample->error : "GPU is lost");
+                                sample->error[0] ? sample->error : gpu_why_lost(gpu));
         else if (sample->recovery_action != RECOVERY_NONE && sample->recovery_action != RECOVERY_UNKNOWN) {
                 char action[160];
 

@@ -70,7 +70,7 @@ void answer_fail(Answer *answer, AnswerError error, const char *format, ...) {
 
         answer_done(answer);
         answer->error = error;
-        text_escape(message, answer->message, sizeof answer->message);
+        text_escape_words(message, answer->message, sizeof answer->message);
 }
 
 void answer_warn(Answer *answer, const char *format, ...) {
@@ -85,7 +85,7 @@ void answer_warn(Answer *answer, const char *format, ...) {
         if (n > 0)
                 n += (size_t) snprintf(answer->warning + n, sizeof answer->warning - n, "; ");
         if (n < sizeof answer->warning)
-                text_escape(message, answer->warning + n, sizeof answer->warning - n);
+                text_escape_words(message, answer->warning + n, sizeof answer->warning - n);
 }
 
 size_t answer_size_max(TaskKind kind) {

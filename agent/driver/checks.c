@@ -226,7 +226,7 @@ static void result_set(GpuReset *result, const char *name, Answer *answer, const
                 answer_warn(answer, "%s: %s", result->uuid, detail);
         else if (result->verdict == RESET_DONE) {
                 result->verdict = RESET_FAILED;
-                text_escape(detail, result->detail, sizeof result->detail);
+                text_escape_words(detail, result->detail, sizeof result->detail);
         }
 }
 

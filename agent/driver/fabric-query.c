@@ -144,7 +144,7 @@ static char* query_ask(const Task *task, char *const *argv, Answer *answer) {
 
         output = result.output;
         if (!WIFEXITED(result.status) || WEXITSTATUS(result.status) != 0) {
-                answer_warn(answer, "fabric.query: %s failed: %s", argv[0], text_strip(output));
+                answer_warn(answer, "fabric.query: %s failed: %s", argv[0], program_words(&result));
                 return NULL;
         }
         return take_ptr(&output);

@@ -114,7 +114,7 @@ void nvml_error_format(const Nvml *nvml, NvmlReturn result, char *ret, size_t si
         const char *text = nvml->nvmlErrorString(result);
 
         if (text && *text)
-                text_escape(text, ret, size);
+                text_escape_words(text, ret, size);
         else
                 (void) snprintf(ret, size, "error %d", result);
 }

@@ -233,6 +233,12 @@ int program_run(const Task *task, const Program *program, ProgramResult *ret) {
         return program_follow(program, &id, output_read, error_read, ret);
 }
 
+const char* program_words(const ProgramResult *result) {
+        const char *words = text_strip(result->output);
+
+        return words[0] ? words : "it does not say why";
+}
+
 int command_split(const char *command, char ***ret) {
         CLEANUP(strv_free_ptr) char **argv = NULL;
         CLEANUP(free_ptr) char *copy = NULL;

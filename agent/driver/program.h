@@ -25,5 +25,8 @@ typedef struct ProgramResult {
  * errors of exec · -ETIMEDOUT after it was killed at the deadline · -errno. */
 int program_run(const Task *task, const Program *program, ProgramResult *ret);
 
+/* What a program that failed has to say for itself, or that it said nothing; in its output. */
+const char* program_words(const ProgramResult *result);
+
 /* Splits a command of the configuration on blanks. 0 and *ret (a strv) · -EINVAL there is none · -ENOMEM. */
 int command_split(const char *command, char ***ret);

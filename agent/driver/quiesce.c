@@ -31,7 +31,7 @@ static void fail(Answer *answer, const char *format, ...) {
         va_start(arguments, format);
         (void) vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
-        text_escape(text, answer->message, sizeof answer->message);
+        text_escape_words(text, answer->message, sizeof answer->message);
 }
 
 /* The time from now on, as far as that part of what is left goes. */
@@ -67,7 +67,7 @@ static int command_run(const Task *task, const char *command, const char *word, 
         output = result.output;
         if (WIFEXITED(result.status) && WEXITSTATUS(result.status) == 0)
                 return 1;
-        fail(answer, "quiesce.command: \"%s %s\" failed: %s", command, word, text_strip(output));
+        fail(answer, "quiesce.command: \"%s %s\" failed: %s", command, word, program_words(&result));
         return 0;
 }
 

@@ -42,7 +42,7 @@ static void reset_set(Reset *reset, size_t i, ResetVerdict verdict, const char *
         (void) vsnprintf(detail, sizeof detail, format, arguments);
         va_end(arguments);
         reset->resets[i].verdict = (uint32_t) verdict;
-        text_escape(detail, reset->resets[i].detail, sizeof reset->resets[i].detail);
+        text_escape_words(detail, reset->resets[i].detail, sizeof reset->resets[i].detail);
 }
 
 /* By a probe of all the tray, for GPUs that were not seen before. */

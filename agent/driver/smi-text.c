@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/driver/smi-text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/text.h"
+
+/* More of them than any answer has room for. */
+#define WORDS_SIZE 512
 
 static const char *const done_words[] = { "was successfully reset" };
 static const char *const in_use_words[] = { "in use by", "being used by", "currently in use" };
@@ -77,29 +81,24 @@ ResetVerdict smi_text_verdict(const char *output, const char *bus_id, const char
         return anything_in_use ? RESET_IN_USE : RESET_FAILED;
 }
 
-/* Appends with a blank between. */
-static void detail_append(const char *line, size_t n, char *ret, size_t size) {
-        size_t used = strlen(ret);
+/* Appends with a blank between, as much as fits. */
+static void words_append(char *words, size_t size, const char *line, size_t n) {
+        size_t used = strlen(words);
 
-        if (used > 0 && used + 1 < size) {
-                ret[used++] = ' ';
-                ret[used] = '\0';
-        }
-        text_escape_bytes(line, n, ret + used, size - used);
+        (void) snprintf(words + used, size - used, "%s%.*s", used > 0 ? " " : "", (int) n, line);
 }
 
 void smi_text_detail(const char *output, const char *bus_id, const char *uuid, char *ret, size_t size) {
         const char *line = NULL, *rest = output;
+        char words[WORDS_SIZE] = "";
         size_t n = 0;
 
-        ret[0] = '\0';
         while ((rest = next_line(rest, &line, &n)))
                 if (line_names(line, n, bus_id, uuid))
-                        detail_append(line, n, ret, size);
-        if (ret[0])
-                return;
+                        words_append(words, sizeof words, line, n);
 
-        rest = output;
-        while ((rest = next_line(rest, &line, &n)))
-                detail_append(line, n, ret, size);
+        rest = words[0] ? NULL : output;
+        while (rest && (rest = next_line(rest, &line, &n)))
+                words_append(words, sizeof words, line, n);
+        text_escape_words(words, ret, size);
 }

@@ -123,7 +123,7 @@ static int job_begin(sd_bus *bus, UnitVerb verb, UnitJob *job) {
                 job->gone = sd_bus_error_has_name(&error, ERROR_NO_UNIT) ||
                                 sd_bus_error_has_name(&error, ERROR_MASKED) ||
                                 sd_bus_error_has_name(&error, ERROR_LOAD_FAILED);
-                text_escape(error.message ?: strerror(-r), job->error, sizeof job->error);
+                text_escape_words(error.message ?: strerror(-r), job->error, sizeof job->error);
                 sd_bus_error_free(&error);
                 return 0;
         }

@@ -41,7 +41,9 @@ gpuagentctl --quiet reset
 
 gpuagent-emulate fail-reset 2 --count 1
 exits 1 "one reset of four fails" gpuagentctl reset
-like "and is named" "$output" 'gpuagentctl: GPU 2 could not be reset'
+is "and is named, with nvidia-smi's words and what to do, in one sentence" "$output" "gpuagentctl: GPU 2 could not be \
+reset: GPU 00000000:3A:00.0 did not complete reset successfully, and may be in an unstable state. Please reboot your \
+system; reset it again, and reboot the tray if that fails, too"$'\n'"GPUs 0,1,3 reset"
 unlike "alone" "$output" 'GPU [013] '
 is "the others are clean" "$(states)" "clean clean quarantined clean"
 exits 0 "as that one is after the next reset" gpuagentctl reset -i 2
@@ -51,6 +53,26 @@ gpuagent-emulate clique 0 5
 eventually 3 "a clique that has changed by itself shows" eval '[ "$(gpuagentctl list --json=short | jq -c ".[0].clique")" = 5 ]'
 exits 1 "and is not where the GPU belongs" gpuagentctl verify -i 0
 exits 0 "until a reset" gpuagentctl reset -i 0
+
+# --- a GPU off the bus
+gpuagent-emulate lost 1
+lost="gpuagentctl: GPU 1 is lost: the driver cannot reach it any more; reboot the tray"
+exits 1 "a lost GPU is not reset" gpuagentctl reset -i 1
+is "the refusal says what to do" "$output" "$lost"
+exits 1 "nor booked, as long as it is lost" gpuagentctl acquire --tenant x/1 -i 1
+is "which is said alike" "$output" "$lost"
+exits 1 "nor clean" gpuagentctl verify -i 1
+like "what it is said once" "$output" "gpuagentctl: GPU 1 is lost: the driver cannot reach it any more; gpuagentctl status"
+gpuagent-emulate heal 1
+gpuagentctl --quiet reset -i 1
+
+# --- what asks for a reboot
+gpuagent-emulate recovery 1 node-reboot
+exits 1 "what asks for a reboot is not clean" gpuagentctl verify -i 1
+is "and its cause brings what to do" "$output" "gpuagentctl: GPU 1 is quarantined: needs the recovery action \
+node-reboot, which a GPU reset cannot replace; reboot the tray"
+gpuagent-emulate heal 1
+gpuagentctl --quiet reset -i 1
 
 # --- actions beyond the first few
 for action in 4:drain-and-reset 5:recover-imex-domain 9:9; do

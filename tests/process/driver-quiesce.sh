@@ -70,7 +70,7 @@ like "and named" "$output" '^failure: quiesce.command: .* stop": it did not end 
 # shellcheck disable=SC2016 # for the program
 monitoring 'test "$3" = stop || exit 1'
 ask quiesce 10 >/dev/null
-like "monitoring that does not start is a failure" "$(ask resume 10)" '^failure: quiesce.command: .* start" failed: '
+like "monitoring that does not start is a failure" "$(ask resume 10)" '^failure: quiesce.command: .* start" failed: it does not say why$'
 holds "that is not forgotten" is_listed
 monitoring ''
 eventually 5 "but tried again" told "of gpus start"

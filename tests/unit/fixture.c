@@ -54,7 +54,8 @@ void fixture_run_until_told(Fixture *fixture, const Told *told) {
         assert_int_equal(told->times, 1);
 }
 
-/* The message without the advice at its end, which each failure has for its outcome. */
+/* The message without the advice at its end, which each failure has for its outcome, or brings with its
+ * cause. */
 static void told_take_message(Told *told, const Request *request) {
         Outcome outcome = request->outcome;
         const char *advice;
@@ -67,8 +68,13 @@ static void told_take_message(Told *told, const Request *request) {
                 size_t n = strlen(told->message), cut = strlen(advice) + strlen("; ");
 
                 assert_true(n > cut);
-                assert_string_equal(told->message + n - strlen(advice), advice);
-                told->message[n - cut] = '\0';
+                if (streq(told->message + n - strlen(advice), advice))
+                        told->message[n - cut] = '\0';
+                else
+                        assert_true(strstr(told->message, "reboot the tray") ||
+                                        strstr(told->message, "restart nvidia-imex") ||
+                                        strstr(told->message, "gpuagentctl ") ||
+                                        strstr(told->message, "systemctl "));
         }
 }
 

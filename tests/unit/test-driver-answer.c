@@ -111,19 +111,19 @@ static void test_an_error_comes_over_the_pipe(void **state) {
         char buffer[4096];
         size_t n;
 
-        answer_fail(&answer, ANSWER_MISSING, "no %s\n", "driver");
+        answer_fail(&answer, ANSWER_MISSING, "no\n%s.\n", "driver");
         n = written(&answer, buffer, sizeof buffer);
         assert_int_equal(answer_parse(TASK_PROBE, buffer, n, &read), 0);
         assert_int_equal(read.error, ANSWER_MISSING);
-        assert_string_equal(read.message, "no driver\\x0a");
+        assert_string_equal(read.message, "no\\x0adriver");
 }
 
 static void test_warnings_add_up_as_far_as_they_fit(void **state) {
         Answer answer = { .kind = TASK_PROBE };
 
-        answer_warn(&answer, "one\n");
+        answer_warn(&answer, "one\n1.");
         answer_warn(&answer, "%d", 2);
-        assert_string_equal(answer.warning, "one\\x0a; 2");
+        assert_string_equal(answer.warning, "one\\x0a1; 2");
         for (int i = 0; i < 1000; i++)
                 answer_warn(&answer, "more");
         assert_true(strlen(answer.warning) < sizeof answer.warning);

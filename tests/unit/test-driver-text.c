@@ -73,7 +73,7 @@ static void test_the_detail_is_the_gpus_own_lines(void **state) {
         char detail[256];
 
         smi_text_detail(busy_frame, BUS_1, UUID_1, detail, sizeof detail);
-        assert_string_equal(detail, "GPU 00000000:2A:00.0 was successfully reset.");
+        assert_string_equal(detail, "GPU 00000000:2A:00.0 was successfully reset");
         smi_text_detail("Something\r\n  is \xff wrong \n", BUS_0, UUID_0, detail, sizeof detail);
         assert_string_equal(detail, "Something is \\xff wrong");
         smi_text_detail(busy_frame, "x", "x", detail, sizeof detail);

@@ -151,7 +151,7 @@ static void test_a_lost_gpu_is_not_clean_when_it_comes_back(void **state) {
         (void) strcpy(lost.error, "GPU is lost");
         assert_int_equal(gpu_set_sample(gpu, &lost, NOON), 1);
         assert_int_equal(gpu_state(gpu), GPU_STATE_LOST);
-        assert_string_equal(gpu->reason, "GPU is lost");
+        assert_string_equal(gpu->reason, "the driver cannot reach it any more");
         assert_int_equal(gpu_set_sample(gpu, &sample, NOON), 0);
         assert_int_equal(gpu_state(gpu), GPU_STATE_DIRTY);
 }

@@ -146,8 +146,11 @@ static void test_a_lost_gpu_needs_a_reboot(void **state) {
 
         f->fake.gpus[0].sample.lost = true;
         (void) strcpy(f->fake.gpus[0].sample.error, "GPU is lost");
-        refused_before_the_reset(f, OUTCOME_NEEDS_REBOOT, "GPU 0 is lost (GPU is lost)", GPU_STATE_LOST);
+        refused_before_the_reset(f, OUTCOME_NEEDS_REBOOT,
+                        "GPU 0 is lost: the driver cannot reach it any more; reboot the tray",
+                        GPU_STATE_LOST);
         assert_int_equal(fixture_file_state(f, 0), GPU_STATE_QUARANTINED);
+        assert_string_equal(fixture_gpu(f, 0)->reason, "the driver cannot reach it any more");
 }
 
 static void test_a_gpu_that_the_driver_lists_no_more_needs_a_reboot(void **state) {

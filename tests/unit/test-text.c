@@ -54,6 +54,19 @@ static void test_bytes_need_no_end_mark(void **state) {
         assert_string_equal(out, "a");
 }
 
+static void test_words_from_outside_end_without_a_full_stop(void **state) {
+        static const struct {
+                const char *in, *out;
+        } cases[] = { { " It failed. Reboot it.\n", "It failed. Reboot it" }, { "No", "No" },
+                { "Wait...", "Wait" }, { "a\nb", "a\\x0ab" }, { ". \n", "" }, { "", "" }, { NULL, "" } };
+        char out[32];
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                text_escape_words(cases[i].in, out, sizeof out);
+                assert_string_equal(out, cases[i].out);
+        }
+}
+
 static void test_strip_takes_white_space_off_both_ends_only(void **state) {
         char text[] = " \t a b\r\n ", blank[] = " \n", empty[] = "";
 
@@ -92,6 +105,7 @@ int main(void) {
                 cmocka_unit_test(test_escaped_text_is_cut_before_an_escape_that_does_not_fit),
                 cmocka_unit_test(test_no_text_escapes_to_an_empty_one),
                 cmocka_unit_test(test_bytes_need_no_end_mark),
+                cmocka_unit_test(test_words_from_outside_end_without_a_full_stop),
                 cmocka_unit_test(test_strip_takes_white_space_off_both_ends_only),
                 cmocka_unit_test(test_startswith_gives_the_rest),
                 cmocka_unit_test(test_a_strv_grows_by_copies),
