@@ -38,6 +38,11 @@ static inline bool outcome_is_failure(Outcome outcome) {
         return outcome >= OUTCOME_LEASED;
 }
 
+/* Whether a handover can end in it; the others are how a request ends that has none. */
+static inline bool outcome_is_a_handovers(Outcome outcome) {
+        return outcome != OUTCOME_LEASED && outcome != OUTCOME_MAINTENANCE && outcome != OUTCOME_TIMED_OUT;
+}
+
 static inline Outcome outcome_gravest(Outcome a, Outcome b) {
         return a > b ? a : b;
 }

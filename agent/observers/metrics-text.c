@@ -203,7 +203,7 @@ static void print_states(FILE *file, const MetricsInput *input) {
                 }
 }
 
-/* Every result from the first time on, "done" always: a rate needs a series to start from. */
+/* Every result that there is, also before its first time: an increase needs a series to start from. */
 static void print_resets(FILE *file, const MetricsInput *input) {
         size_t n;
         Gpu *const *gpus = manager_gpus(input->manager, &n);
@@ -215,7 +215,7 @@ static void print_resets(FILE *file, const MetricsInput *input) {
                 for (int outcome = 0; outcome < _OUTCOME_MAX; outcome++) {
                         uint64_t value = counts ? counts->results[outcome] : 0;
 
-                        if (value == 0 && outcome != OUTCOME_DONE)
+                        if (!outcome_is_a_handovers((Outcome) outcome))
                                 continue;
                         print_name(file, input, "gpuagent_resets_total", gpus[i]);
                         (void) fprintf(file, ",result=\"%s\"} %lu\n", outcome_to_string((Outcome) outcome),

@@ -117,6 +117,8 @@ static void test_the_metrics_follow_the_state(void **state) {
 
         wait_until(has_metric(f, "gpuagent_gpu_state", "2", ",state=\"clean\"} 1"));
         assert_true(has_metric(f, "gpuagent_gpu_state", "2", ",state=\"quarantined\"} 0"));
+        assert_true(has_metric(f, "gpuagent_resets_total", "2", ",result=\"reset-failed\"} 0"));
+        assert_true(has_metric(f, "gpuagent_resets_total", "2", ",result=\"needs-reboot\"} 0"));
         assert_true(has_metric(f, "nvlink_gpu_links", "0", "} 18"));
         assert_true(has_metric(f, "nvlink_gpu_healthy", "0", "} 1"));
         assert_true(has_metric(f, "nvlink_gpu_reset_pending", "0", "} 0"));

@@ -174,6 +174,7 @@ static void on_reset_finished(
                 Gpu *gpu, const char *tenant, Outcome outcome, const char *detail, void *userdata) {
         Fixture *fixture = userdata;
 
+        assert_true(outcome_is_a_handovers(outcome)); /* the metrics know no other */
         if (gpu->record == GPU_STATE_CLEAN && fixture->fake.n <= 16)
                 assert_int_equal(fixture_file_state(fixture, gpu->sample.index), GPU_STATE_CLEAN);
         note(fixture, "finished %u %s %s", gpu->sample.index, tenant, outcome_to_string(outcome));
