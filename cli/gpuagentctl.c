@@ -49,7 +49,7 @@ static const Verb verbs[] = {
         { "slurm-prolog", "", 0, OPTION_IDENTIFIER, verb_slurm_prolog },
         { "slurm-epilog", "", 0, OPTION_IDENTIFIER, verb_slurm_epilog },
         { "slurm-health", "", 0, 0, verb_slurm_health },
-        { "slurm-check", "[FILE]", 1, 0, verb_slurm_check },
+        { "slurm-check", "[FILE]", 1, OPTION_JSON, verb_slurm_check },
         { "complete", "WHAT [VERB]", 2, 0, verb_complete },
 };
 
@@ -339,6 +339,9 @@ static int run_verb(const Options *options, int argc, char **argv) {
         wrong = options->given & ~verb->options;
         if (wrong != 0)
                 return fail_with(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
+        if (verb->max_arguments == 0 && argc > 1 && verb->options & OPTION_ID)
+                return fail_with(CLI_USAGE, "%s has its GPUs from -i: gpuagentctl %s -i %s", verb->name,
+                                verb->name, argv[1]);
         if (verb->max_arguments >= 0 && argc - 1 > verb->max_arguments)
                 return fail_with(CLI_USAGE, "too many arguments; the command is: %s%s%s", verb->name,
                                 verb->arguments[0] ? " " : "", verb->arguments);

@@ -12,6 +12,7 @@
 
 #include "agent/base/io.h"
 #include "agent/base/parse.h"
+#include "agent/base/sample.h"
 #include "agent/base/text.h"
 
 /* What a handover may take where a GPU is in use and the fabric is slow. */
@@ -36,6 +37,8 @@ static const Script epilog_script = { "Epilog", "epilog",
 
 PRINTF_FORMAT(4, 5)
 static void find(SlurmLint *lint, Severity severity, const SlurmSetting *setting, const char *format, ...) {
+        const char *file = setting ? setting->file : lint->path,
+                   *severity_name = severity == SEVERITY_ERROR ? "error" : "warning";
         CLEANUP(free_ptr) char *text = NULL;
         va_list arguments;
         char line[16] = "";
@@ -47,10 +50,16 @@ static void find(SlurmLint *lint, Severity severity, const SlurmSetting *setting
         va_end(arguments);
         if (n < 0)
                 text = NULL;
-        if (setting)
-                (void) snprintf(line, sizeof line, ":%u", setting->line);
-        print_line(lint->output, "%s%s: %s: %s", setting ? setting->file : lint->path, line,
-                        severity == SEVERITY_ERROR ? "error" : "warning", text ?: "out of memory");
+        if (lint->output) {
+                if (setting)
+                        (void) snprintf(line, sizeof line, ":%u", setting->line);
+                print_line(lint->output, "%s%s: %s: %s", file, line, severity_name, text ?: "out of memory");
+                return;
+        }
+        table_add_string(lint->table, file);
+        table_add_u32(lint->table, setting ? setting->line : UNKNOWN_U32);
+        table_add_string(lint->table, severity_name);
+        table_add_string(lint->table, text ?: "out of memory");
 }
 
 /* Whether the word is in a list with commas between, in any spelling. */

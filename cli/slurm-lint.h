@@ -6,6 +6,7 @@
 
 #include "agent/config/config.h"
 #include "cli/slurm-conf.h"
+#include "cli/table.h"
 
 /* Where the scripts are, and what is known besides the files. */
 typedef struct SlurmLint {
@@ -15,7 +16,8 @@ typedef struct SlurmLint {
         const Config *config;  /* gpuagentd.yaml */
         const char *scripts;   /* the folder of our scripts */
         bool runs_jobs;        /* slurmd is on this machine, so the scripts have to be */
-        FILE *output;          /* a line a finding: "slurm.conf:12: error: …" */
+        FILE *output;          /* a line a finding: "slurm.conf:12: error: …"; NULL: into the table */
+        Table *table;          /* a row a finding, with file, line, severity and finding */
         unsigned errors;       /* with which a job can get a GPU that is not clean, or none can start */
         unsigned warnings;
 } SlurmLint;

@@ -34,6 +34,20 @@ static int read_gres(const char *path, SlurmConf *ret, Failure *failure) {
         return access(gres, F_OK) < 0 ? 0 : slurm_conf_read(ret, gres, failure);
 }
 
+/* The same as an array of objects. */
+static int lint_as_json(SlurmLint *lint, const Options *options) {
+        static const char *const columns[] = { "FILE", "LINE", "SEVERITY", "FINDING" };
+        CLEANUP(table_free_ptr) Table *table = NULL;
+        int r;
+
+        r = table_new(options, columns, ELEMENTSOF(columns), &table);
+        if (r < 0)
+                return r;
+        lint->table = table;
+        slurm_lint(lint);
+        return table_print(table);
+}
+
 int verb_slurm_check(const Options *options, int argc, char **argv) {
         CLEANUP(slurm_conf_done) SlurmConf slurm = {}, gres = {};
         CLEANUP(config_free_ptr) Config *config = NULL;
@@ -44,10 +58,13 @@ int verb_slurm_check(const Options *options, int argc, char **argv) {
                 .gres = &gres,
                 .scripts = PKGLIBDIR "/slurm",
                 .runs_jobs = access("/usr/sbin/slurmd", X_OK) == 0,
-                .output = stdout,
+                .output = options->output == OUTPUT_TABLE ? stdout : NULL,
         };
-        int r;
+        int r = 0;
 
+        if (argc < 2 && access(lint.path, F_OK) < 0)
+                return fail_with(CLI_FAILED,
+                                "%s is not there; say where it is: gpuagentctl slurm-check FILE", lint.path);
         r = slurm_conf_read(&slurm, lint.path, &failure);
         if (r >= 0)
                 r = read_gres(lint.path, &gres, &failure);
@@ -57,11 +74,16 @@ int verb_slurm_check(const Options *options, int argc, char **argv) {
                 return failure_report(&failure);
 
         lint.config = config;
-        slurm_lint(&lint);
+        if (lint.output)
+                slurm_lint(&lint);
+        else
+                r = lint_as_json(&lint, options);
+        if (r < 0)
+                return fail_with(CLI_FAILED, "cannot print the findings: %s", strerror(-r));
         if (lint.errors > 0)
                 return fail_with(CLI_FAILED, "%s: %u error%s, %u warning%s", lint.path, lint.errors,
                                 lint.errors == 1 ? "" : "s", lint.warnings, lint.warnings == 1 ? "" : "s");
-        if (!options->quiet)
+        if (!options->quiet && lint.output)
                 print_line(stdout, "%s: no job gets past the gate%s", lint.path,
                                 lint.warnings > 0 ? ", with the warnings above" : "");
         return CLI_DONE;

@@ -110,6 +110,8 @@ static int message_without_names(Manager *manager, char *const *ids, char **ret)
                 if (line[0] != '\0')
                         (void) fprintf(file, "%s%s", n_lines++ > 0 ? "; " : "", line);
         }
+        if (fflush(file) == 0)
+                outcome_print_advice(file, OUTCOME_NOT_CLEAN, text);
         if (fclose(file) != 0)
                 return -ENOMEM;
 

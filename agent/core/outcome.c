@@ -61,3 +61,15 @@ const char* outcome_advice(Outcome outcome) {
 
         return outcome >= 0 && outcome < _OUTCOME_MAX && advice[outcome] ? advice[outcome] : "";
 }
+
+void outcome_print_advice(FILE *file, Outcome outcome, const char *cause) {
+        static const char *const deeds[] = { "reboot the tray", "restart nvidia-imex", "gpuagentctl ",
+                "systemctl " };
+        const char *advice = outcome_advice(outcome);
+
+        for (size_t i = 0; i < ELEMENTSOF(deeds); i++)
+                if (strstr(cause, deeds[i]))
+                        return; /* it knows better than the outcome does */
+        if (advice[0])
+                (void) fprintf(file, "; %s", advice);
+}

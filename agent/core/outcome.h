@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef enum Outcome {
         OUTCOME_DONE,
@@ -31,8 +32,11 @@ Outcome outcome_from_string(const char *s);
 /* A failure's name: "Busy", "NeedsReboot", as in the bus's errors and the journal; NULL for what is none. */
 const char* outcome_error(Outcome outcome);
 
-/* What a person does about a failure, to stand behind its cause; "" where the cause says so itself. */
+/* What a person does about a failure; "" where its causes say so themselves. */
 const char* outcome_advice(Outcome outcome);
+
+/* Prints "; ADVICE" behind a cause that was printed, if that does not bring what to do with it. */
+void outcome_print_advice(FILE *file, Outcome outcome, const char *cause);
 
 static inline bool outcome_is_failure(Outcome outcome) {
         return outcome >= OUTCOME_LEASED;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/base/cleanup.h"
 #include "agent/base/text.h"
 
 /* A line for people names this many GPUs that failed; the rest is counted. */
@@ -144,17 +143,6 @@ static void print_failures(FILE *file, const Request *request) {
                 (void) fprintf(file, "; and %zu more", failed - FAILURES_NAMED);
 }
 
-/* Some causes bring what to do with them, and know it better than the outcome does. */
-static bool says_what_to_do(const char *cause) {
-        static const char *const deeds[] = { "reboot the tray", "restart nvidia-imex", "gpuagentctl ",
-                "systemctl " };
-
-        for (size_t i = 0; i < ELEMENTSOF(deeds); i++)
-                if (strstr(cause, deeds[i]))
-                        return true;
-        return false;
-}
-
 static void print_causes(FILE *file, const Request *request) {
         if (request->message)
                 (void) fputs(request->message, file);
@@ -166,7 +154,6 @@ static void print_causes(FILE *file, const Request *request) {
 
 /* What is wrong, with which GPUs, and what to do about it. 0 · -ENOMEM, and what was said before stays. */
 static int request_put_message(Request *request) {
-        const char *advice = outcome_advice(request->outcome);
         size_t size = 0;
         char *text = NULL;
         FILE *file;
@@ -175,8 +162,8 @@ static int request_put_message(Request *request) {
         if (!file)
                 return -ENOMEM;
         print_causes(file, request);
-        if (fflush(file) == 0 && advice[0] && !says_what_to_do(text))
-                (void) fprintf(file, "; %s", advice);
+        if (fflush(file) == 0)
+                outcome_print_advice(file, request->outcome, text);
         if (fclose(file) != 0) {
                 free(text);
                 return -ENOMEM;

@@ -234,6 +234,7 @@ static void test_names_are_kept_from_everybody_where_the_site_wants_it(void **st
         tenant = fixture_text(f, GPU("1"), "LastTenant");
         verify = fixture_expect_message(
                         f->nobody, MANAGER, "Verify", BUS_ERROR_PREFIX "NotClean", "asa{sv}", 0, 0);
+        assert_non_null(strstr(verify, "; gpuagentctl status tells what cures it"));
         assert_string_equal(tenant, "");
         for (size_t i = 0; i < 3; i++) {
                 const char *text = (const char *[]){ reason, detail, verify }[i];

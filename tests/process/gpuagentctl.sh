@@ -70,5 +70,24 @@ is "makes it so" "$(states)" "clean clean clean clean"
 exits 2 "GPUs given twice are not guessed at" gpuagentctl reset -i 0 -i 1
 like "but a list is asked for" "$output" "-i 0,1$"
 exits 2 "nor are two tenants" gpuagentctl release --job 27 --tenant pod/x
+exits 2 "a GPU without -i is no argument" gpuagentctl reset 0
+like "and the command is told" "$output" "gpuagentctl reset -i 0$"
+
+hold 1
+gpuagentctl --quiet acquire --tenant x/1 -i 2
+gpuagentctl verify >/dev/null 2>&1
+output=$(nobody "$(command -v gpuagentctl)" status 2>&1)
+is "that holders are told to others is said once" "$(grep -c 'the holders are not known' <<<"$output")" 1
+is "and nothing is to be done about a lease" "$(grep -c 'to do:' <<<"$output")" 1
+release
+
+printf 'Epilog=/nowhere\n' >/run/tray/slurm.conf
+exits 1 "slurm.conf is checked for programs, too" eval 'gpuagentctl slurm-check --json=short /run/tray/slurm.conf >/run/tray/findings'
+is "with a finding an object" "$(jq -c 'map(select(.severity == "error" and (.finding | test("^Epilog=")))) |
+        .[0] | [.file, .line]' /run/tray/findings)" '["/run/tray/slurm.conf",1]'
+is "and no line where there is none" "$(jq -c 'map(select(.finding | test("^Prolog="))) | .[0].line' /run/tray/findings)" null
+like "the count stays on stderr" "$output" 'slurm.conf: [0-9]+ errors, '
+exits 1 "a slurm.conf that is not there is asked for" env SLURM_CONF=/nowhere/slurm.conf gpuagentctl slurm-check
+is "in one line" "$output" "gpuagentctl: /nowhere/slurm.conf is not there; say where it is: gpuagentctl slurm-check FILE"
 
 finish
