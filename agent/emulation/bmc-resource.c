@@ -151,7 +151,7 @@ static json_object* fabric_clique(const Tray *tray, const TrayGpu *gpu, usec_t n
                         "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", c[0], c[1],
                         c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11], c[12], c[13], c[14],
                         c[15]);
-        r = json_set(clique, "CliqueID", settled ? json_object_new_uint64(gpu->clique) : NULL);
+        r = json_set(clique, "CliqueId", settled ? json_object_new_uint64(gpu->clique) : NULL);
         if (r >= 0)
                 r = json_set(clique, "ClusterUUID", settled ? json_string(cluster) : NULL);
         return r >= 0 ? take_ptr(&clique) : NULL;

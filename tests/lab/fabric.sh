@@ -53,7 +53,7 @@ change_waits() {
         within 30 "its GPUs are in it, and in their old clique" rows_are '7 1 pending 18 healthy'
         like "which is clique 1" "$(here 'gpuagentctl -H sched-worker2 clique')" "$cluster +1 +0,1,2,3\$"
         like "the driver wants a reset" "$(here 'gpuagentctl -H sched-worker2 status 0')" 'gpu-reset'
-        is "the BMC has the old clique, too" "$(bmc_clique)" "{\"CliqueID\":1,\"ClusterUUID\":\"$cluster\"}"
+        is "the BMC has the old clique, too" "$(bmc_clique)" "{\"CliqueId\":1,\"ClusterUUID\":\"$cluster\"}"
         is "so has the driver's own program" "$(on root@login 'ssh sched-worker2 nvidia-smi --query-gpu=index,fabric.cliqueId --format=csv,noheader')" \
                 $'0, 1\n1, 1\n2, 1\n3, 1'
 }
@@ -69,7 +69,7 @@ reset_by_hand() {
         let_go sched-worker2
         is "then all are" "$(here 'gpuagentctl -H sched-worker2 reset')" 'GPUs 0,1,2,3 reset'
         is "and in their new clique" "$(rows)" '7 7 - 18 healthy'
-        is "as the BMC says" "$(bmc_clique)" "{\"CliqueID\":7,\"ClusterUUID\":\"$cluster\"}"
+        is "as the BMC says" "$(bmc_clique)" "{\"CliqueId\":7,\"ClusterUUID\":\"$cluster\"}"
         like "the scheduler gets two blocks" "$(here 'gpuagentctl topology')" \
                 "# block001=$cluster.1"$'\n'"BlockName=block001 Nodes=sched-worker1"$'\n'"# block002=$cluster.7"$'\n'"BlockName=block002 Nodes=sched-worker2"
 }

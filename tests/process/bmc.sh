@@ -36,15 +36,15 @@ is "each link of it leads to where it says" "$(get "$processors" | jq -r '.Membe
         while read -r path; do get "$path" | jq -r '."@odata.id" + " " + .Id'; done | tr '\n' ' ')" \
         "$processors/GPU_0 GPU_0 $processors/GPU_1 GPU_1 $processors/GPU_2 GPU_2 $processors/GPU_3 GPU_3 "
 is "a GPU has its UUID" "GPU-$(get "$processors/GPU_2" | jq -r .UUID)" "$(gpuagentctl list --json=short | jq -r '.[2].uuid')"
-is "and its clique" "$(clique 0)" '{"CliqueID":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
+is "and its clique" "$(clique 0)" '{"CliqueId":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
 gpuagent-emulate partition assign 7 tray2 0,1,2,3
-is "which a change of the partition does not change" "$(clique 0)" '{"CliqueID":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
+is "which a change of the partition does not change" "$(clique 0)" '{"CliqueId":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
 is "but for the health" "$(get "$processors/GPU_0" | jq -r .Status.Health)" Warning
 exits 0 "a reset" gpuagentctl reset
-is "does" "$(clique 0)" '{"CliqueID":7,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
+is "does" "$(clique 0)" '{"CliqueId":7,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
 gpuagent-emulate settle 0 never
 gpuagentctl --quiet reset -i 0 2>/dev/null
-is "while the fabric has not settled there is no clique to tell" "$(clique 0)" '{"CliqueID":null,"ClusterUUID":null}'
+is "while the fabric has not settled there is no clique to tell" "$(clique 0)" '{"CliqueId":null,"ClusterUUID":null}'
 gpuagent-emulate heal
 gpuagent-emulate lost 1
 is "a GPU that is lost is critical" "$(get "$processors/GPU_1" | jq -r .Status.Health)" Critical

@@ -44,7 +44,7 @@ eventually 10 "one with a password" serves http://127.0.0.1:8471
 eventually 10 "one with a certificate" serves https://127.0.0.1:8472
 
 is "the answer is JSON" "$(gpuagent-redfish plain $gpu | jq -c .Oem.Nvidia.FabricClique)" \
-        '{"CliqueID":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
+        '{"CliqueId":1,"ClusterUUID":"7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91"}'
 is "in lines for people" "$(gpuagent-redfish plain /redfish | wc -l)" 3
 is "in one line for programs" "$(gpuagent-redfish --short plain /redfish)" '{"v1":"/redfish/v1/"}'
 exits 0 "the password is given" gpuagent-redfish locked $gpu
