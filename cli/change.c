@@ -45,8 +45,8 @@ static int assign_words(
         (void) snprintf(id, sizeof id, "%u", to->id);
         if (r >= 0)
                 r = strv_append(&words, id);
-        if (r >= 0)
-                r = strv_append(&words, to->name);
+        if (r >= 0) /* it may be what a tray calls it, and is not what the controller goes by */
+                r = strv_append(&words, partition_name_is_plain(to->name) ? to->name : "");
         if (r < 0)
                 return r;
 

@@ -247,6 +247,13 @@ int members_format(const Member *members, size_t n, char **ret) {
         return 0;
 }
 
+bool partition_name_is_plain(const char *name) {
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+        size_t n = strlen(name);
+
+        return n > 0 && n < PARTITION_NAME_SIZE && name[0] != '-' && strspn(name, plain) == n;
+}
+
 void partition_format(const Partition *partition, char *ret, size_t size) {
         if (partition->id == UNKNOWN_U32)
                 (void) snprintf(ret, size, "none that is known");

@@ -68,6 +68,10 @@ int domain_find_partition(const Domain *domain, const char *text, Partition *ret
 /* The partition of a GPU, by its tray. */
 void partition_of_gpu(const GpuView *gpu, Partition *ret);
 
+/* Up to 63 letters, digits, '.', '_' and '-', the first no '-': nothing that a shell or an option parser
+ * makes something of. */
+bool partition_name_is_plain(const char *name);
+
 /* "7 tray2", or "7" without a name; "none that is known". */
 void partition_format(const Partition *partition, char *ret, size_t size);
 

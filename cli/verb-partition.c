@@ -227,10 +227,7 @@ static int choose_all(Domain *domain, char **specs, Failure *failure) {
 static int check_name(const char *name, Failure *failure) {
         uint32_t number;
 
-        if (strlen(name) == 0 || strlen(name) >= PARTITION_NAME_SIZE || name[0] == '-' ||
-                        strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
-                                        strlen(name) ||
-                        parse_u32(name, UINT32_MAX, &number) >= 0)
+        if (!partition_name_is_plain(name) || parse_u32(name, UINT32_MAX, &number) >= 0)
                 return failure_set(failure, CLI_USAGE,
                                 "'%s' is no name of a partition: up to 63 letters, digits, '.', '_' and "
                                 "'-', the first no '-', and no number",

@@ -97,6 +97,17 @@ in_rack "$rack" tray1 sh -c 'kill "$(cat /run/tray/holder)"'
 partition delete theirs >/dev/null
 exits 0 "it ends as it began" partition add default tray1 tray2 --wait
 
+# --- a tray that calls its partition something
+
+partition remove default tray1:0 >/dev/null 2>&1
+in_rack "$rack" tray2 busctl call -- org.gpuagent1 /org/gpuagent1 org.gpuagent1.Manager \
+        SetPartition 'asusa{sv}' 1 0 32766 '--$(reboot)' 0
+sed -i "2i printf '%s\\\\n' \"\${@: -1}\" >>$rack/names" "$rack/assign"
+exits 0 "it is known by that" partition add -- '--$(reboot)' tray1:0
+is "which is no argument of the fabric's controller" "$(sort -u "$rack/names" | wc -l) $(head -n 1 "$rack/names")" "1 "
+exits 0 "unlike a plain name" partition add default tray1:0 tray2:0 --wait
+is "of those that we give" "$(tail -n 1 "$rack/names")" default
+
 # --- a fabric controller that is out of its mind
 
 refused() {
