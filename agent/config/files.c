@@ -35,7 +35,8 @@ static int check_owner(const struct stat *st, const char *path, char **ret_messa
         return 0;
 }
 
-int config_file_read(const ConfigSchema *schema, void *object, const char *path, char **ret_message) {
+/* Reads one file over what `object` holds. 0 · -ENOENT without a message · negative and *ret_message. */
+static int config_file_read(const ConfigSchema *schema, void *object, const char *path, char **ret_message) {
         CLEANUP(fd_close) int fd = -1;
         CLEANUP(free_ptr) char *text = NULL;
         struct stat st;

@@ -4,17 +4,14 @@
 
 #include "agent/config/keys.h"
 
-/* Reads one file over what `object` holds. It must belong to root or the reader, and nobody else may write
- * it. 0 · -ENOENT without a message · negative and *ret_message (to be freed, NULL only without memory). */
-int config_file_read(const ConfigSchema *schema, void *object, const char *path, char **ret_message);
-
-/* Reads `name` and its drop-ins of each folder; NULL ends the list. What is not there is passed over. The
- * same. */
+/* Reads `name` and its drop-ins of each folder over what `object` holds; NULL ends the list. What is not
+ * there is passed over; a file must belong to root or the reader, and nobody else may write it.
+ * 0 · negative and *ret_message (to be freed, NULL only without memory). */
 int config_files_read(const ConfigSchema *schema, void *object, const char *const *folders, const char *name,
                 char **ret_message);
 
 /* Reads `path` alone, which must exist, or where it is NULL the files of this name in /usr/lib/gpuagent and
- * /etc/gpuagent. The same. */
+ * /etc/gpuagent. Returns as above. */
 int config_usual_read(const ConfigSchema *schema, void *object, const char *path, const char *name,
                 char **ret_message);
 

@@ -104,7 +104,8 @@ int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique) {
         return 1;
 }
 
-bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected) {
+/* It is at rest in another clique than in *ret_expected. */
+static bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected) {
         return gpu->sample.fabric_state == FABRIC_COMPLETED && gpu_expected_clique(gpu, ret_expected) > 0 &&
                         *ret_expected != gpu->sample.clique_id;
 }

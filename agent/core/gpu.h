@@ -139,9 +139,6 @@ int gpu_expected_clique(const Gpu *gpu, uint32_t *ret_clique);
 /* A reset is asked for by the driver, or the GPU is not yet in the clique that is expected. */
 bool gpu_reset_pending(const Gpu *gpu);
 
-/* It is at rest in another clique than in *ret_expected. */
-bool gpu_clique_differs(const Gpu *gpu, uint32_t *ret_expected);
-
 /* From its next reset on the GPU is expected in this partition (id UNKNOWN_U32: what fabric.query says).
  * One that is not in it by its clique is clean no more. The state must be written. */
 void gpu_set_partition(Gpu *gpu, const GpuPartition *partition, usec_t realtime_usec);
