@@ -129,6 +129,14 @@ Outcome fixture_release(Fixture *fixture, const char *ids, const char *tenant, T
         return fixture_run(fixture, REQUEST_RELEASE, ids, tenant, ret_told);
 }
 
+Outcome fixture_share(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told) {
+        RequestOptions options = { .tenant = tenant, .shared = true };
+
+        assert_int_equal(fixture_request_full(fixture, REQUEST_ACQUIRE, ids, &options, ret_told, NULL), 0);
+        fixture_run_until_told(fixture, ret_told);
+        return ret_told->outcome;
+}
+
 PRINTF_FORMAT(2, 3) static void note(Fixture *fixture, const char *format, ...) {
         va_list arguments;
 
@@ -276,36 +284,30 @@ GpuState fixture_state(const Fixture *fixture, size_t i) {
         return gpu_state(fixture_gpu(fixture, i));
 }
 
-GpuState fixture_file_state(const Fixture *fixture, size_t i) {
-        GpuState state = GPU_STATE_UNKNOWN;
-        Inventory inventory = {};
+/* What the file has of it, in an inventory to be done with; NULL for nothing. */
+static const Gpu* file_gpu(const Fixture *fixture, size_t i, Inventory *inventory) {
         char uuid[GPU_UUID_SIZE];
-        const Gpu *gpu;
         int r;
 
-        r = state_read(fixture->state_path, &inventory, &(StateTray){});
+        r = state_read(fixture->state_path, inventory, &(StateTray){});
         assert_true(r == 0 || r == 1);
         fake_uuid(i, uuid);
-        gpu = inventory_by_uuid(&inventory, uuid);
-        if (gpu)
-                state = gpu->record;
-        inventory_done(&inventory);
-        return state;
+        return inventory_by_uuid(inventory, uuid);
+}
+
+GpuState fixture_file_state(const Fixture *fixture, size_t i) {
+        CLEANUP(inventory_done) Inventory inventory = {};
+        const Gpu *gpu = file_gpu(fixture, i, &inventory);
+
+        return gpu ? gpu->record : GPU_STATE_UNKNOWN;
 }
 
 const char* fixture_file_tenant(const Fixture *fixture, size_t i) {
         static char tenant[GPU_TENANT_SIZE];
-        Inventory inventory = {};
-        char uuid[GPU_UUID_SIZE];
-        const Gpu *gpu;
-        int r;
+        CLEANUP(inventory_done) Inventory inventory = {};
+        const Gpu *gpu = file_gpu(fixture, i, &inventory);
 
-        r = state_read(fixture->state_path, &inventory, &(StateTray){});
-        assert_true(r == 0 || r == 1);
-        fake_uuid(i, uuid);
-        gpu = inventory_by_uuid(&inventory, uuid);
         (void) snprintf(tenant, sizeof tenant, "%s", gpu ? gpu->tenant : "");
-        inventory_done(&inventory);
         return tenant;
 }
 

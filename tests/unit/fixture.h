@@ -91,6 +91,9 @@ Fixture* fixture_new_probed(size_t n);
 Outcome fixture_acquire(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
 Outcome fixture_release(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
 
+/* An Acquire by a tenant that shares them. */
+Outcome fixture_share(Fixture *fixture, const char *ids, const char *tenant, Told *ret_told);
+
 /* Who has it by the state file at this moment, "" for nobody. Good until the next call. */
 const char* fixture_file_tenant(const Fixture *fixture, size_t i);
 

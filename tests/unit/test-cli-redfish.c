@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/redfish-body.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "agent/base/cleanup.h"
+#include "cli/redfish-body.h"
 
 static void formats_as(const char *body, const char *expected) {
         CLEANUP(free_ptr) char *text = NULL;

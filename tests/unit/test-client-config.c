@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/config/client-config.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "agent/base/io.h"
 #include "agent/base/text.h"
+#include "agent/config/client-config.h"
 
 static ClientConfig* parse(const char *text) {
         ClientConfig *config = NULL;

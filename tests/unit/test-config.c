@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/config/config.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "agent/base/io.h"
 #include "agent/base/text.h"
+#include "agent/config/config.h"
 
 /* A folder of configuration files that is removed again. */
 typedef struct Folder {

@@ -298,22 +298,14 @@ static void test_a_release_while_resets_are_off_ends_the_lease(void **state) {
 
 /* --- sharing --- */
 
-static Outcome share(Fixture *f, const char *tenant, Told *ret_told) {
-        RequestOptions options = { .tenant = tenant, .shared = true };
-
-        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &options, ret_told, NULL), 0);
-        fixture_run_until_told(f, ret_told);
-        return ret_told->outcome;
-}
-
 static void test_a_shared_gpu_is_reset_with_its_last_tenant(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
 
         f->config->handover.shared = SHARED_COUNT;
-        assert_int_equal(share(f, "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
         fake_hold(&f->fake, 0, "python", 1860, true);
-        assert_int_equal(share(f, "slurm/2.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
         assert_string_equal(fixture_file_tenant(f, 0), "slurm/1.0, slurm/2.0");
         f->fake.gpus[0].resets = 0;
         assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
@@ -331,8 +323,8 @@ static void test_a_shared_gpu_is_not_reset_for_one_of_its_tenants(void **state) 
         Told told;
 
         f->config->handover.shared = SHARED_COUNT;
-        assert_int_equal(share(f, "slurm/1.0", &told), OUTCOME_DONE);
-        assert_int_equal(share(f, "slurm/2.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
         f->fake.gpus[0].resets = 0;
         assert_int_equal(fixture_reset(f, "0", "slurm/1.0", &told), OUTCOME_LEASED);
         assert_string_equal(told.message, "GPU 0 is leased to slurm/1.0, slurm/2.0");
@@ -345,11 +337,11 @@ static void test_a_shared_gpu_is_not_given_to_one_who_wants_it_alone(void **stat
         Told told;
 
         f->config->handover.shared = SHARED_COUNT;
-        assert_int_equal(share(f, "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
         assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
         assert_int_equal(fixture_release(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
         book(f, "0", "slurm/2.0");
-        assert_int_equal(share(f, "slurm/1.0", &told), OUTCOME_LEASED);
+        assert_int_equal(fixture_share(f, "0", "slurm/1.0", &told), OUTCOME_LEASED);
         assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/2.0");
 }
 

@@ -18,6 +18,18 @@ static Fixture* booked(size_t n, const char *ids, const char *tenant) {
         return f;
 }
 
+/* A look finds signs of life. */
+static void see_alive(Fixture *f, const char *tenant) {
+        f->fake.alive = tenant;
+        poll_now(f);
+}
+
+/* There are none from here on. */
+static void leave(Fixture *f, const char *tenant) {
+        f->fake.alive = NULL;
+        f->fake.gone = tenant;
+}
+
 static void test_nobody_is_looked_for_without_leases(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
         Told told;
@@ -105,10 +117,8 @@ static void test_a_living_tenant_keeps_its_lease(void **state) {
 static void test_a_tenant_that_is_gone_loses_its_lease_to_a_reset(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = booked(2, "0 1", "slurm/1.0");
 
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/1.0";
+        see_alive(f, "slurm/1.0");
+        leave(f, "slurm/1.0");
         poll_now(f);
         for (size_t i = 0; i < 2; i++) {
                 assert_string_equal(fixture_gpu(f, i)->tenant, "");
@@ -125,10 +135,8 @@ static void test_a_tenant_that_is_gone_loses_its_lease_to_a_reset(void **state) 
 static void test_that_a_tenant_lived_is_known_to_the_next_agent(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
 
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/1.0";
+        see_alive(f, "slurm/1.0");
+        leave(f, "slurm/1.0");
         fixture_crash(f);
         fixture_tick(f); /* it looks at once */
         assert_int_equal(f->fake.operation, VENDOR_TENANTS);
@@ -142,10 +150,8 @@ static void test_another_tenants_booking_meets_the_lease_of_one_that_is_gone(voi
         CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
         Told told;
 
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/1.0";
+        see_alive(f, "slurm/1.0");
+        leave(f, "slurm/1.0");
         assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
         assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/2.0");
         assert_int_equal(f->fake.gpus[0].resets, 1);
@@ -155,10 +161,8 @@ static void test_a_driver_service_that_cannot_look_proves_nothing(void **state) 
         CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
         Told told;
 
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/1.0";
+        see_alive(f, "slurm/1.0");
+        leave(f, "slurm/1.0");
         f->fake.driver_state[VENDOR_TENANTS] = DRIVER_FAILED;
         assert_int_equal(fixture_acquire(f, "0", "slurm/2.0", &told), OUTCOME_LEASED);
         assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/1.0");
@@ -173,10 +177,8 @@ static void test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu(void **stat
         for (unsigned steps = 1; steps < 5; steps++) {
                 CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
 
-                f->fake.alive = "slurm/1.0";
-                poll_now(f);
-                f->fake.alive = NULL;
-                f->fake.gone = "slurm/1.0";
+                see_alive(f, "slurm/1.0");
+                leave(f, "slurm/1.0");
                 fixture_advance(f, f->config->driver.poll_interval_usec);
                 fixture_tick(f);
                 assert_int_equal(f->fake.operation, VENDOR_TENANTS);
@@ -192,25 +194,19 @@ static void test_an_agent_that_dies_in_a_reclaim_leaves_no_clean_gpu(void **stat
 
 static void test_one_of_the_tenants_that_share_leaves_without_a_reset(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
-        RequestOptions first = { .tenant = "slurm/1.0", .shared = true },
-                       second = { .tenant = "slurm/2.0", .shared = true };
         Told told;
 
         f->config->handover.shared = SHARED_COUNT;
-        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &first, &told, NULL), 0);
-        fixture_run_until_told(f, &told);
-        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &second, &told, NULL), 0);
-        fixture_run_until_told(f, &told);
+        assert_int_equal(fixture_share(f, "0", "slurm/1.0", &told), OUTCOME_DONE);
+        assert_int_equal(fixture_share(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
         f->fake.gpus[0].resets = 0;
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
+        see_alive(f, "slurm/1.0");
         f->fake.alive = "slurm/2.0";
         f->fake.gone = "slurm/1.0";
         poll_now(f);
         assert_string_equal(fixture_gpu(f, 0)->tenant, "slurm/2.0");
         assert_int_equal(f->fake.gpus[0].resets, 0);
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/2.0";
+        leave(f, "slurm/2.0");
         poll_now(f);
         assert_int_equal(f->fake.gpus[0].resets, 1);
         assert_int_equal(fixture_state(f, 0), GPU_STATE_CLEAN);
@@ -218,7 +214,6 @@ static void test_one_of_the_tenants_that_share_leaves_without_a_reset(void **sta
 
 static void test_what_was_seen_of_a_tenant_is_told(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = booked(1, "0", "slurm/1.0");
-        RequestOptions shared = { .tenant = "slurm/2.0", .shared = true };
         Told told;
 
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "unknown");
@@ -226,22 +221,17 @@ static void test_what_was_seen_of_a_tenant_is_told(void **state) {
         poll_now(f);
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "no-sign");
         f->fake.gone = NULL;
-        f->fake.alive = "slurm/1.0";
-        poll_now(f);
+        see_alive(f, "slurm/1.0");
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "alive");
-        f->fake.alive = NULL;
-        f->fake.gone = "slurm/1.0";
+        leave(f, "slurm/1.0");
         poll_now(f);
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "");
 
         /* of those that share it, the least to be seen */
         f->config->handover.shared = SHARED_COUNT;
-        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &shared, &told, NULL), 0);
-        fixture_run_until_told(f, &told);
+        assert_int_equal(fixture_share(f, "0", "slurm/2.0", &told), OUTCOME_DONE);
         f->fake.alive = "slurm/2.0";
-        shared.tenant = "slurm/3.0";
-        assert_int_equal(fixture_request_full(f, REQUEST_ACQUIRE, "0", &shared, &told, NULL), 0);
-        fixture_run_until_told(f, &told);
+        assert_int_equal(fixture_share(f, "0", "slurm/3.0", &told), OUTCOME_DONE);
         poll_now(f);
         assert_string_equal(gpu_tenant_presence(fixture_gpu(f, 0)), "unknown");
         f->fake.gone = "slurm/3.0";
@@ -275,8 +265,7 @@ static void test_the_end_of_something_on_the_node_brings_a_look_at_once(void **s
         assert_int_equal(fixture_acquire(f, "0", "pod/a", &told), OUTCOME_DONE);
         fixture_run_for(f, USEC_PER_SEC);
         f->fake.gpus[0].resets = 0;
-        f->fake.alive = NULL;
-        f->fake.gone = "pod/a";
+        leave(f, "pod/a");
         manager_look_for_tenants(f->manager, f->now);
         fixture_run_for(f, USEC_PER_SEC);
         assert_string_equal(fixture_gpu(f, 0)->tenant, "");
