@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/change-wait.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/gpu.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* --query-gpu and --query-compute-apps as CSV. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/text.h"
 #include "cli/nvidia-smi.h"

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <string.h>
 
-#include "agent/base/text.h"
-
 static int run_mode(Smi *smi, const SmiOptions *options) {
         switch (options->mode) {
         case SMI_MODE_LIST: return smi_list(smi);

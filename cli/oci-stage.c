@@ -6,7 +6,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "agent/base/cleanup.h"
 #include "agent/base/text.h"
 
 #define POSTSTOP_USEC (900 * USEC_PER_MSEC)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/processes.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "agent/base/array.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/reset.h"
 
-#include <errno.h>
 #include <unistd.h>
 
 #include "cli/gpu-list.h"

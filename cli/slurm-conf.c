@@ -10,7 +10,6 @@
 
 #include "agent/base/array.h"
 #include "agent/base/io.h"
-#include "agent/base/text.h"
 
 #define CONF_SIZE_MAX (16 << 20)
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/slurm-hook.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

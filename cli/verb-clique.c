@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagentctl clique: the cliques and their GPUs. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagentctl fabric: the NVLink fabric over all trays, by domain, tray or link. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

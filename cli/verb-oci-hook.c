@@ -6,7 +6,6 @@
 
 #include "agent/base/text.h"
 #include "cli/hook.h"
-#include "cli/lease.h"
 #include "cli/oci-bundle.h"
 #include "cli/oci-gpus.h"
 #include "cli/oci-stage.h"

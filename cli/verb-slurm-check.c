@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/base/text.h"
 #include "cli/hook.h"
 #include "cli/slurm-lint.h"
 

@@ -4,7 +4,6 @@
  * code other than 0, which drains the node and requeues the job. */
 #include <stdlib.h>
 
-#include "agent/base/text.h"
 #include "cli/slurm-hook.h"
 
 static int book(SlurmHook *hook, const Options *options, Failure *failure) {

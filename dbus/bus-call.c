@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/text.h"
 #include "dbus/bus-auth.h"

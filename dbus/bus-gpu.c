@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "agent/base/text.h"
-#include "dbus/bus-error.h"
 #include "dbus/bus-objects.h"
 #include "dbus/bus-request.h"
 

@@ -9,7 +9,6 @@
 #include "agent/base/clock.h"
 #include "agent/base/text.h"
 #include "agent/driver/protocol.h"
-#include "agent/log/log.h"
 #include "dbus/bus-util.h"
 
 /* What a living driver takes beyond the deadline that it keeps itself: to kill a worker and answer, on a

@@ -2,7 +2,6 @@
 /* How things end: what became of a handover goes on record and on file first, and to everybody who is to be
  * told after that. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/manager-internal.h"

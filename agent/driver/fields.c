@@ -2,7 +2,6 @@
 #include "agent/driver/fields.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/base/array.h"

@@ -2,7 +2,6 @@
 /* gpuagent-emulate's faults. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "agent/base/io.h"
 #include "agent/base/sample.h"

@@ -2,7 +2,6 @@
 /* gpuagent-emulate partition: what a fabric controller does with the tray. A GPU takes what changed at its
  * next reset. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/base/text.h"

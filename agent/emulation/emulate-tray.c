@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "agent/base/sample.h"
-#include "agent/base/text.h"
 #include "agent/emulation/boot.h"
 #include "agent/emulation/emulate.h"
 

@@ -13,8 +13,6 @@
 
 #include "agent/base/array.h"
 #include "agent/base/io.h"
-#include "agent/base/parse.h"
-#include "agent/base/text.h"
 
 /* A file whose holders count: a node, or a GPU's memory. */
 typedef struct Mark {

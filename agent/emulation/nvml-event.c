@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/emulation/nvml-exports.h"
 #include "agent/emulation/nvml-session.h"

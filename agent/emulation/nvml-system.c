@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Begin and end, versions, and how a client comes to a GPU's handle. */
 #include <stdio.h>
-#include <string.h>
 
-#include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "agent/emulation/nvml-exports.h"
 #include "agent/emulation/nvml-session.h"

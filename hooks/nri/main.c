@@ -3,7 +3,6 @@
  * plugin of its own process, which connects again whenever the runtime was away. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include <unistd.h>
 
 #include "agent/base/io.h"
-#include "agent/base/text.h"
 #include "agent/log/log.h"
 #include "hooks/nri/gate.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "agent/base/array.h"
-#include "agent/base/text.h"
 
 #define FRAME_HEADER   8U
 #define MESSAGE_HEADER 10U

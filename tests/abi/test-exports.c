@@ -2,7 +2,6 @@
 /* The emulated libnvidia-ml.so.1 called the wrong way: before init, with nothing for arguments, with handles
  * that are no longer valid. Usage: test-exports LIBRARY, where an emulated tray is booted. */
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

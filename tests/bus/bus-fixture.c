@@ -2,7 +2,6 @@
 #include "tests/bus/bus-fixture.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <grp.h>

@@ -3,7 +3,6 @@
 #include "tests/bus/bus-fixture.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

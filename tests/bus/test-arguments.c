@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/base/text.h"
-#include "dbus/bus-options.h"
-
 #define INVALID SD_BUS_ERROR_INVALID_ARGS
 
 /* Nothing was asked of the driver, and no reset is counted since. */

@@ -5,9 +5,7 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/base/clock.h"
 #include "agent/base/text.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "agent/base/cleanup.h"
-#include "agent/base/text.h"
 #include "cli/nvidia-smi.h"
 
 #define ARGUMENTS_MAX 32

@@ -4,7 +4,6 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 
 #include "agent/base/cleanup.h"

@@ -4,11 +4,9 @@
  * background when it is ready.
  *
  *     journal-sink SOCKET FILE */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

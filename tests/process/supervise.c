@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +28,8 @@
 #include <unistd.h>
 
 #include "agent/base/cleanup.h"
+#include "agent/base/clock.h"
 #include "agent/base/io.h"
-#include "agent/base/parse.h"
-#include "agent/base/text.h"
 
 #define FOLDER           "/run/tray"
 #define RESTART_USEC     (100 * USEC_PER_MSEC)

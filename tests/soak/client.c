@@ -7,7 +7,6 @@
  *                         succeeded, and how many failed
  *     client leave N M    the same, and is gone without an answer
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,6 @@
 
 #include <errno.h>
 
-#include "agent/core/handover.h"
-
 static void assert_booked(const Fixture *f, size_t i, const char *tenant) {
         assert_string_equal(fixture_gpu(f, i)->tenant, tenant);
         assert_string_equal(fixture_file_tenant(f, i), tenant);

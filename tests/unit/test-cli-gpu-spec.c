@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "agent/base/cleanup.h"
-#include "agent/base/text.h"
 #include "cli/domain.h"
 #include "tests/unit/unit.h"
 

@@ -2,10 +2,10 @@
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/base/text.h"
 #include "cli/slurm-lint.h"
 
 /* Of a site that has read the manual. */

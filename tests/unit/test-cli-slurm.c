@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/base/text.h"
 #include "cli/lease.h"
 #include "cli/own-job.h"
 #include "cli/program.h"

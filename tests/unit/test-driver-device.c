@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/base/cleanup.h"
 #include "agent/driver/device.h"
 
 #define UUID "GPU-81477906-d580-de42-e868-ff62e9ef4317"

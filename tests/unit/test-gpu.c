@@ -2,8 +2,6 @@
 /* One GPU: which state is published, its health, and what a probe or a search changes about it. */
 #include "tests/unit/fixture.h"
 
-#include "agent/core/handover.h"
-
 #define NOON ((usec_t) 1700000000 * USEC_PER_SEC)
 
 static Gpu* gpu_make(GpuState record) {

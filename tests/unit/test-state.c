@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "agent/base/io.h"
-#include "agent/base/text.h"
 
 #define UUID_0 "GPU-5ef0a1b2-0000-4000-8000-000000000000"
 #define UUID_1 "GPU-5ef0a1b2-0000-4000-8000-000000000001"

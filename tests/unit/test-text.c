@@ -2,7 +2,6 @@
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/text.h"
