@@ -52,6 +52,9 @@ int domain_open(const Options *options, char *const *specs, Domain *ret, Failure
         r = host_trays_read(options, domain.hosts, &domain.trays);
         if (r < 0)
                 return failure_errno(failure, r, "cannot ask the trays");
+        r = host_trays_check_owners(&domain.trays, failure);
+        if (r < 0)
+                return r;
 
         *ret = domain;
         domain = (Domain){};

@@ -9,6 +9,7 @@
 #include "agent/base/array.h"
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
+#include "cli/gpu-owner.h"
 #include "cli/hosts-metrics.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -319,10 +320,42 @@ static int show_metrics(const Report *report) {
         return 0;
 }
 
+/* Where rows say which GPU they are about, one of two trays is told of: people count GPUs. */
+static int warn_of_doubles(const Report *report) {
+        CLEANUP(free_ptr) GpuOwner *owners = NULL;
+        const GpuOwner *found;
+        const char *other;
+        size_t n = 0;
+
+        for (size_t i = 0; i < report->n; i++) {
+                json_object *rows = report->parts[i].value;
+                size_t n_rows = json_object_is_type(rows, json_type_array) ? json_object_array_length(rows)
+                                                                           : 0;
+
+                if (array_reserve(&owners, n, n_rows + 1) < 0)
+                        return -ENOMEM;
+                for (size_t k = 0; k < n_rows; k++) {
+                        json_object *row = json_object_array_get_idx(rows, k);
+                        const char *uuid = json_object_get_string(json_object_object_get(row, "uuid"));
+
+                        if (uuid)
+                                owners[n++] = (GpuOwner){ .uuid = uuid,
+                                        .tray = host_name(report->hosts[i]) };
+                }
+        }
+        found = gpu_owner_find_double(owners, n, &other);
+        if (found)
+                print_complaint(GPU_OWNER_DOUBLE, found->tray, other, found->uuid);
+        return 0;
+}
+
 int report_finish(Report *report) {
+        int r;
+
         if (report->kind == REPORT_METRICS)
                 return show_metrics(report);
         if (report->kind != REPORT_ROWS || (report->options->watch && report->show_usec == USEC_INFINITY))
                 return 0;
-        return show_rows(report);
+        r = show_rows(report);
+        return r >= 0 && !report->options->watch ? warn_of_doubles(report) : r;
 }

@@ -8,6 +8,7 @@
 
 #include "agent/base/text.h"
 #include "agent/config/client-config.h"
+#include "cli/gpu-owner.h"
 #include "cli/hosts.h"
 
 /* How many logins are under way at a time. */
@@ -125,6 +126,29 @@ int host_trays_read(const Options *options, char **hosts, HostTrays *ret) {
         *ret = trays;
         trays = (HostTrays){};
         return 0;
+}
+
+int host_trays_check_owners(const HostTrays *trays, Failure *failure) {
+        CLEANUP(free_ptr) GpuOwner *owners = NULL;
+        const GpuOwner *found;
+        const char *other;
+        size_t n = 0;
+
+        for (size_t i = 0; i < trays->n_trays; i++)
+                n += trays->trays[i].tray.n_gpus;
+        owners = calloc(n + 1, sizeof *owners);
+        if (!owners)
+                return failure_errno(failure, -ENOMEM, "cannot compare the trays");
+        n = 0;
+        for (size_t i = 0; i < trays->n_trays; i++)
+                for (size_t k = 0; k < trays->trays[i].tray.n_gpus; k++)
+                        owners[n++] = (GpuOwner){ .uuid = trays->trays[i].tray.gpus[k].uuid,
+                                .tray = trays->trays[i].name };
+
+        found = gpu_owner_find_double(owners, n, &other);
+        if (!found)
+                return 0;
+        return failure_set(failure, CLI_USAGE, GPU_OWNER_DOUBLE, found->tray, other, found->uuid);
 }
 
 void host_tray_node(const HostTray *tray, char ret[static HOST_NAME_MAX + 1]) {

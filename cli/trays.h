@@ -36,6 +36,9 @@ int host_trays_named(const Options *options, char **named, ClientConfig **ret_co
  * of them. */
 int host_trays_read(const Options *options, char **hosts, HostTrays *ret);
 
+/* Whether each GPU is on one of the trays only. 0 · negative, and *failure says which two are one. */
+int host_trays_check_owners(const HostTrays *trays, Failure *failure);
+
 /* Whether the tray has answered. */
 static inline bool host_tray_is_there(const HostTray *tray) {
         return tray->failure.exit_code == CLI_DONE;

@@ -229,8 +229,11 @@ static const struct {
 
 /* Names the trays that are missing in what was printed, or old there. The exit code. */
 static int report_trays(const Options *options, const HostTrays *trays) {
+        CLEANUP(failure_done) Failure failure = {};
         CliExit exit_code = CLI_DONE;
 
+        if (host_trays_check_owners(trays, &failure) < 0)
+                exit_code = failure_report(&failure);
         for (size_t i = 0; i < trays->n_trays; i++) {
                 const HostTray *tray = &trays->trays[i];
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "agent/base/io.h"
 #include "agent/base/text.h"
@@ -22,6 +24,39 @@
  * next time. */
 #define UNREAD "# slurmctld has not read this yet\n"
 
+/* How long one run waits for another, which may wait for trays and for slurmctld. */
+#define LOCK_TIMEOUT_USEC (120 * USEC_PER_SEC)
+#define LOCK_STEP_USEC    (50 * USEC_PER_MSEC)
+
+/* Holds off other runs that write into the folder of the file: what one reads of the old file, and tells
+ * slurmctld, is what it replaces. The file is renamed over, so the lock is the folder's; where the file
+ * system has none, there is none. 0 and *ret_fd, which holds it (-1: none) · negative, and *failure says
+ * why. */
+static int lock_folder(const char *path, int *ret_fd, Failure *failure) {
+        usec_t deadline_usec = usec_add(now_monotonic_usec(), LOCK_TIMEOUT_USEC);
+        const char *slash = strrchr(path, '/');
+        CLEANUP(free_ptr) char *folder = NULL;
+        CLEANUP(fd_close) int fd = -1;
+
+        folder = slash ? strndup(path, (size_t) (slash - path) + 1) : strdup(".");
+        if (!folder)
+                return failure_errno(failure, -ENOMEM, "cannot write %s", path);
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return failure_errno(failure, -errno, "cannot write %s", path);
+        while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+                if (errno != EWOULDBLOCK)
+                        return 0;
+                if (now_monotonic_usec() >= deadline_usec)
+                        return failure_set(failure, CLI_FAILED,
+                                        "another run has been writing %s for %u s; end it, or try again",
+                                        path, (unsigned) (LOCK_TIMEOUT_USEC / USEC_PER_SEC));
+                (void) usleep((useconds_t) LOCK_STEP_USEC);
+        }
+        *ret_fd = take_fd(&fd);
+        return 0;
+}
+
 static int add_trays(const HostTrays *trays, Topology *ret, Failure *failure) {
         for (size_t i = 0; i < trays->n_trays; i++) {
                 const HostTray *tray = &trays->trays[i];
@@ -36,7 +71,7 @@ static int add_trays(const HostTrays *trays, Topology *ret, Failure *failure) {
                 if (r < 0)
                         return failure_errno(failure, r, "cannot note the trays");
         }
-        return 0;
+        return host_trays_check_owners(trays, failure);
 }
 
 /* The file as it is. 0, *ret_text (NULL: there is none; to be freed) and *ret · negative, and *failure
@@ -141,12 +176,15 @@ static int run(const Options *options, const ClientConfig *config, char **hosts,
         CLEANUP(topology_done) Topology topology = {}, old = {};
         CLEANUP(free_ptr) char *was = NULL, *text = NULL, *why = NULL, *target = NULL;
         const char *path = options->output_path;
+        CLEANUP(fd_close) int lock_fd = -1;
         int r = 0;
 
         if (path) {
                 target = realpath(path, NULL); /* a link stays one */
                 path = target ?: path;
-                r = read_old(path, &was, &old, failure);
+                r = lock_folder(path, &lock_fd, failure);
+                if (r >= 0)
+                        r = read_old(path, &was, &old, failure);
                 if (r < 0)
                         return r;
         }

@@ -97,8 +97,9 @@ int file_write_atomic(const char *path, const char *text, size_t size, mode_t mo
         CLEANUP(fd_close) int fd = -1;
         int r;
 
-        /* Who reads all files of a folder passes over such names. */
-        if (asprintf(&temporary, "%.*s.%s.new", (int) (name - path), path, name) < 0)
+        /* Who reads all files of a folder passes over such names. Nobody else who writes the file has this
+         * one. */
+        if (asprintf(&temporary, "%.*s.%s.%d.new", (int) (name - path), path, name, (int) getpid()) < 0)
                 return -ENOMEM;
 
         /* What is there already was left by somebody who did not get to the rename, or is no file: a fifo
@@ -111,6 +112,10 @@ int file_write_atomic(const char *path, const char *text, size_t size, mode_t mo
 
         r = fd_write_all(fd, text, size);
         if (r >= 0 && fchmod(fd, mode) < 0)
+                r = -errno;
+        /* Some file systems have the new name on disk before what is in the file, and say only here that
+         * they are full. */
+        if (r >= 0 && fsync(fd) < 0)
                 r = -errno;
         if (r >= 0 && rename(temporary, path) < 0)
                 r = -errno;

@@ -20,7 +20,8 @@ int file_read(int dir_fd, const char *path, size_t max, char **ret_text, size_t 
 int fd_read_all(int fd, size_t max, char **ret_text, size_t *ret_size);
 
 /* Replaces a file by writing a temporary one beside it and renaming it: readers see the old text or the new
- * one. 0 · -errno, and the old file is as it was. */
+ * one, also where several write it at a time or the power fails. 0 · -errno, and the old file is as it
+ * was. */
 int file_write_atomic(const char *path, const char *text, size_t size, mode_t mode);
 
 /* Writes all of it. 0 · -errno. */

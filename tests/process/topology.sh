@@ -158,4 +158,34 @@ configure
 exits 1 "all trays silent" topology -H dead,slow --timeout 1s
 like "is not a topology" "$output" "no tray tells a clique"
 exits 1 "one tray under two names" topology -H tray1,root@tray1
+ln -s tray1 "$rack/trays/alias"
+exits 2 "names that do not tell it" topology -H tray1,tray2,alias -o "$file"
+like "are told by its GPUs" "$output" "gpuagentctl: alias and tray1 both say that they have GPU-.*: one tray by two names"
+exits 0 "a list has it twice" gpuagentctl --config "$rack/config.yaml" -H tray1,alias list
+like "and says so" "$output" "gpuagentctl: alias and tray1 both say"
+exits 2 "no partition is changed" gpuagentctl --config "$rack/config.yaml" -H tray1,alias partition create twice tray1:0
+
+# Writers.
+full_disk() {
+        unshare -m sh -c 'mount -t tmpfs -o size=4k full "$1" && cp "$2" "$1/topology.conf" || exit 9
+                gpuagentctl --config "$3" topology -H tray1,tray2 -o "$1/topology.conf"
+                r=$?
+                cmp "$2" "$1/topology.conf" && [ "$(ls -A "$1")" = topology.conf ] || exit 8
+                exit $r' sh "$rack/full" "$file" "$rack/config.yaml"
+}
+mkdir "$rack/full"
+topology -q -o "$file" 2>/dev/null
+exits 1 "on a full disk nothing is written, and the old file stays" full_disk
+like "which is said" "$output" "gpuagentctl: cannot write .*/full/topology.conf: No space left on device"
+before=$(inode)
+flock "$rack" -c "touch '$rack/held'; until [ -e '$rack/let-go' ]; do sleep 0.1; done" &
+eventually 5 "another run writes" test -e "$rack/held"
+topology -q -H tray1,tray2 -o "$file" &
+run=$!
+eventually 5 "this one has begun" pgrep -f "topology -q -H tray1,tray2"
+is "and writes nothing meanwhile" "$(inode)" "$before"
+touch "$rack/let-go"
+wait "$run"
+is "until it has ended" "$?" 0
+unlike "and then it does" "$(inode)" "^$before$"
 finish

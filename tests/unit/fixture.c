@@ -315,20 +315,20 @@ const char* fixture_file_tenant(const Fixture *fixture, size_t i) {
 static void new_state_path(const Fixture *fixture, char *ret, size_t size) {
         const char *name = strrchr(fixture->state_path, '/') + 1;
 
-        (void) snprintf(ret, size, "%.*s.%s.new", (int) (name - fixture->state_path), fixture->state_path,
-                        name);
+        (void) snprintf(ret, size, "%.*s.%s.%d.new", (int) (name - fixture->state_path), fixture->state_path,
+                        name, (int) getpid());
 }
 
 /* A folder in its place: that stops root, too. */
 void fixture_break_state(Fixture *fixture) {
-        char path[sizeof fixture->state_path + sizeof "..new"];
+        char path[sizeof fixture->state_path + sizeof "...new" + 10];
 
         new_state_path(fixture, path, sizeof path);
         assert_int_equal(mkdir(path, 0700), 0);
 }
 
 void fixture_mend_state(Fixture *fixture) {
-        char path[sizeof fixture->state_path + sizeof "..new"];
+        char path[sizeof fixture->state_path + sizeof "...new" + 10];
 
         new_state_path(fixture, path, sizeof path);
         (void) rmdir(path);

@@ -7,10 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/io.h"
+
+/* What is renamed to "file". */
+static const char* temporary(void) {
+        static char name[32];
+
+        (void) snprintf(name, sizeof name, ".file.%d.new", (int) getpid());
+        return name;
+}
 
 static int setup_folder(void **state) {
         char *folder = strdup("/tmp/test-io-XXXXXX");
@@ -25,7 +34,7 @@ static int teardown_folder(void **state) {
         CLEANUP(free_ptr) char *folder = *state;
 
         (void) unlink("file");
-        (void) unlink(".file.new");
+        (void) unlink(temporary());
         (void) unlink("other");
         return chdir("/") < 0 || rmdir(folder) < 0;
 }
@@ -107,9 +116,9 @@ static void test_a_failed_write_leaves_the_old_file_and_nothing_else(void **stat
 
         assert_int_equal(file_write_atomic("file", "old", 3, 0600), 0);
         assert_int_equal(file_write_atomic("absent/file", "new", 3, 0600), -ENOENT);
-        assert_int_equal(mkdir(".file.new", 0700), 0);
+        assert_int_equal(mkdir(temporary(), 0700), 0);
         assert_int_equal(file_write_atomic("file", "new", 3, 0600), -EISDIR);
-        assert_int_equal(rmdir(".file.new"), 0);
+        assert_int_equal(rmdir(temporary()), 0);
 
         assert_int_equal(file_read(AT_FDCWD, "file", 10, &text, NULL), 0);
         assert_string_equal(text, "old");
@@ -119,10 +128,10 @@ static void test_what_was_left_in_the_place_of_the_temporary_file_is_replaced(vo
         CLEANUP(free_ptr) char *text = NULL;
         struct stat st;
 
-        assert_int_equal(mkfifo(".file.new", 0600), 0);
+        assert_int_equal(mkfifo(temporary(), 0600), 0);
         assert_int_equal(file_write_atomic("file", "1", 1, 0600), 0); /* and it does not wait for a reader */
 
-        assert_int_equal(symlink("elsewhere", ".file.new"), 0);
+        assert_int_equal(symlink("elsewhere", temporary()), 0);
         assert_int_equal(file_write_atomic("file", "2", 1, 0600), 0);
         assert_int_equal(access("elsewhere", F_OK), -1);
 
@@ -130,6 +139,44 @@ static void test_what_was_left_in_the_place_of_the_temporary_file_is_replaced(vo
         assert_true(S_ISREG(st.st_mode));
         assert_int_equal(file_read(AT_FDCWD, "file", 10, &text, NULL), 0);
         assert_string_equal(text, "2");
+}
+
+/* Of two lengths, so that one written into the other's file would show. */
+static void write_many_times(char letter, size_t size) {
+        CLEANUP(free_ptr) char *text = calloc(1, size);
+        int r = text ? 0 : -ENOMEM;
+
+        memset(text, letter, size);
+        for (int i = 0; r >= 0 && i < 200; i++)
+                r = file_write_atomic("file", text, size, 0600);
+        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static void test_two_writers_leave_the_text_of_one_of_them(void **state) {
+        static const size_t sizes[] = { 300000, 100000 };
+        int running = 2;
+
+        assert_int_equal(file_write_atomic("file", "a", 1, 0600), 0);
+        for (int i = 0; i < 2; i++) {
+                pid_t pid = fork();
+
+                assert_true(pid >= 0);
+                if (pid == 0)
+                        write_many_times("ab"[i], sizes[i]);
+        }
+        while (running > 0) {
+                CLEANUP(free_ptr) char *text = NULL;
+                size_t size;
+                int status;
+
+                assert_int_equal(file_read(AT_FDCWD, "file", sizes[0], &text, &size), 0);
+                assert_true(size == 1 || size == sizes[text[0] - 'a']);
+                assert_int_equal(strspn(text, (char[]){ text[0], '\0' }), size);
+                if (waitpid(-1, &status, WNOHANG) > 0) {
+                        assert_int_equal(status, 0);
+                        running--;
+                }
+        }
 }
 
 static void test_a_full_disk_is_told(void **state) {
@@ -161,6 +208,7 @@ int main(void) {
                 cmocka_unit_test(test_a_reader_of_the_old_file_keeps_the_old_text),
                 cmocka_unit_test(test_a_failed_write_leaves_the_old_file_and_nothing_else),
                 cmocka_unit_test(test_what_was_left_in_the_place_of_the_temporary_file_is_replaced),
+                cmocka_unit_test(test_two_writers_leave_the_text_of_one_of_them),
                 cmocka_unit_test(test_a_full_disk_is_told),
                 cmocka_unit_test(test_a_descriptor_handed_on_is_not_closed),
         };
