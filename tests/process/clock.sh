@@ -22,11 +22,7 @@ clocked() {
         LD_PRELOAD=$GPUAGENT_BUILD/tests/process/libset-clock.so \
                 ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} "$@"
 }
-start_driver() {
-        clocked "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen /run/gpuagent-driver.socket \
-                --owner gpuagent -- "$(command -v gpuagent-driver)"
-}
-restart() { stop_service gpuagentd && stop_service gpuagent-driver && start_driver && clocked start_agent; }
+restart() { stop_service gpuagentd && stop_service gpuagent-driver && clocked start_driver && clocked start_agent; }
 ctl() { clocked gpuagentctl "$@"; }
 
 # near SECONDS: a time that was told is the one that is set, within two minutes.
@@ -57,7 +53,7 @@ case $1 in stop) touch /run/tray/quiet ;; start) rm -f /run/tray/quiet ;; esac
 END
 chmod 755 /run/tray/monitoring
 set_clock $((100 - now))
-start_driver
+clocked start_driver
 clocked start_agent
 exits 0 "in 1970 the tray is reset" ctl boot-reset
 holds "which has its date" reset_is_dated 0

@@ -49,8 +49,7 @@ is "nor do options" "$(bash_offers gpuagentctl reset --no)" --no-wait
 is "and no GPU is no complaint" "$(bash_offers gpuagentctl reset -i '')" ''
 is "nor is no tray" "$(bash_offers gpuagentctl list '')" ''
 
-"$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen /run/gpuagent-driver.socket --owner gpuagent -- \
-        "$(command -v gpuagent-driver)"
+start_driver
 start_agent
 has_gpus() { [ "$(gpuagentctl list --no-legend | wc -l)" -eq 4 ]; }
 eventually 20 "the agent has its GPUs" has_gpus

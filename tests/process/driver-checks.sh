@@ -10,10 +10,6 @@ in_tray
 
 socket=/run/gpuagent-driver.socket
 ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
-start_driver() {
-        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
-                "$(command -v gpuagent-driver)"
-}
 # check NAME COMMANDS
 check() {
         printf '#!/bin/sh\n%s\n' "$2" >"/run/tray/checks.d/$1.new"

@@ -10,10 +10,6 @@ in_tray
 
 socket=/run/gpuagent-driver.socket
 ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
-start_driver() {
-        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
-                "$(command -v gpuagent-driver)"
-}
 
 nobody=$(id -u nobody)
 # hold USER WORD...: a process that holds GPU 0, with these words of env; its pid is in $held.

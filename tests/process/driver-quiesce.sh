@@ -11,10 +11,6 @@ in_tray
 socket=/run/gpuagent-driver.socket
 list=/run/gpuagent-driver/quiesced
 ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
-start_driver() {
-        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
-                "$(command -v gpuagent-driver)"
-}
 # monitoring COMMANDS: what it does besides remembering what it was told.
 monitoring() {
         printf '#!/bin/sh\necho "$@" >>/run/tray/told\n%s\n' "$1" >/run/tray/monitoring.new

@@ -9,10 +9,6 @@ in_tray
 
 socket=/run/gpuagent-driver.socket
 ask() { "$GPUAGENT_BUILD/tests/process/driver-client" $socket "$@"; }
-start_driver() {
-        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen $socket --owner gpuagent -- \
-                "$(command -v gpuagent-driver)"
-}
 
 # smi COMMANDS: what nvidia-smi does from now on.
 smi() {

@@ -178,6 +178,11 @@ stop_service() {
         while [ -e "/proc/$supervisor" ]; do sleep 0.01; done
 }
 
+start_driver() {
+        "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagent-driver --listen /run/gpuagent-driver.socket --owner gpuagent -- \
+                "$(command -v gpuagent-driver)"
+}
+
 # With other options than those of tests/tray, if any.
 start_agent() {
         "$GPUAGENT_BUILD/tests/process/supervise" --name gpuagentd --user gpuagent --notify "$@" -- "$(command -v gpuagentd)"
