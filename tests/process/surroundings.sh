@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# What is around the agent fails: there is no room in /run, the journal is gone, or takes nothing any more.
+# What is around the agent fails: there is no room in /run, the root file system cannot be written, the journal is gone,
+# or takes nothing any more.
 . "$(dirname "$0")/lib.sh"
 config='driver: {poll-interval: 500ms}'
 in_tray
@@ -25,6 +26,19 @@ rm /run/gpuagent/filler
 eventually 5 "it works again once there is room" gpuagentctl --quiet reset -i 0
 is "and the GPU is clean" "$(gpu 0 State)" clean
 holds "with a true reset" [ "$(true_resets 0)" -gt "$before" ]
+
+# --- nothing can be written but in /run
+mount -o remount,bind,ro / && mount -o remount,bind,ro /etc
+exits 1 "no file can be made elsewhere" touch /etc/gpuagent/file /a-file
+stop_service gpuagentd
+stop_service gpuagent-driver
+start_driver
+start_agent
+exits 0 "the agent starts on it" gpuagentctl verify -i 0
+exits 0 "books" gpuagentctl acquire --tenant pod/x -i 0
+before=$(true_resets 0)
+exits 0 "and resets" gpuagentctl release --tenant pod/x -i 0
+is "for true" "$(true_resets 0)" $((before + 1))
 
 # --- the journal takes nothing any more: its socket is full before long
 sink=$(pgrep -x journal-sink)
