@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/base/array.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/gpu-spec.h"
 
@@ -234,20 +235,15 @@ size_t domain_same_tray(const Domain *domain, size_t i) {
 }
 
 int members_format(const Member *members, size_t n, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
-        size_t size;
-        FILE *file;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         (void) fprintf(file, "GPU%s ", n == 1 ? "" : "s");
         for (size_t i = 0; i < n; i++)
                 (void) fprintf(file, "%s%u", i > 0 ? "," : "", members[i].index);
-        if (fclose(file) != 0)
-                return -ENOMEM;
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 bool partition_name_is_plain(const char *name) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 void gres_type_format(const char *name, char *ret, size_t size) {
@@ -72,20 +73,19 @@ static int check(const GpuView *gpu, Failure *failure) {
 }
 
 int gres_format(const Tray *tray, char **ret, Failure *failure) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file;
+        int r;
 
         if (tray->n_gpus == 0)
                 return failure_set(failure, CLI_FAILED, "the agent knows of no GPU: the driver is %s",
                                 tray->driver_state);
-        file = open_memstream(&text, &size);
+        file = text_stream_open(&stream);
         if (!file)
                 return failure_errno(failure, -ENOMEM, "cannot write the lines");
         for (size_t i = 0; i < tray->n_gpus; i++) {
                 const GpuView *gpu = &tray->gpus[i];
                 char type[64];
-                int r;
 
                 r = check(gpu, failure);
                 if (r < 0)
@@ -96,9 +96,6 @@ int gres_format(const Tray *tray, char **ret, Failure *failure) {
                 print_links(tray, gpu, file);
                 (void) fputc('\n', file);
         }
-        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
-                return failure_errno(failure, -ENOMEM, "cannot write the lines");
-
-        *ret = take_ptr(&text);
-        return 0;
+        r = text_stream_take(&stream, ret);
+        return r < 0 ? failure_errno(failure, r, "cannot write the lines") : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/parse.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 #define DIGITS_MAX 9
@@ -71,12 +72,12 @@ static int compare_names(const void *a, const void *b) {
 }
 
 int node_list_format(char *const *names, char **ret) {
-        CLEANUP(free_ptr) char **sorted = NULL, *text = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t n = strv_length(names), size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        CLEANUP(free_ptr) char **sorted = NULL;
+        FILE *file = text_stream_open(&stream);
+        size_t n = strv_length(names);
 
         sorted = calloc(n + 1, sizeof *sorted); /* the names stay the caller's */
-        file = open_memstream(&text, &size);
         if (!sorted || !file)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
@@ -88,11 +89,7 @@ int node_list_format(char *const *names, char **ret) {
                         (void) fputc(',', file);
                 i += format_group(sorted + i, file);
         }
-        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 static bool is_name_character(char c) {

@@ -15,6 +15,7 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 
 #define OUTPUT_MAX (256 << 10)
 
@@ -130,14 +131,12 @@ static int child_reap(pid_t pid, usec_t deadline_usec) {
 static int run(void (*exec)(char *const argv[], int output), char *const argv[], usec_t deadline_usec,
                 char **ret_output) {
         CLEANUP(fd_close) int from = -1;
-        CLEANUP(free_ptr) char *output = NULL;
-        CLEANUP(file_close) FILE *stream = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         int pipe_fds[2], r;
         pid_t pid;
 
-        stream = open_memstream(&output, &size);
-        if (!stream)
+        if (!file)
                 return -ENOMEM;
         if (pipe2(pipe_fds, O_CLOEXEC) < 0)
                 return -errno;
@@ -150,7 +149,7 @@ static int run(void (*exec)(char *const argv[], int output), char *const argv[],
         if (pid < 0)
                 return -EAGAIN;
 
-        r = output_read(from, pid, deadline_usec, stream);
+        r = output_read(from, pid, deadline_usec, file);
         if (r >= 0)
                 r = child_reap(pid, deadline_usec);
         if (r < 0) {
@@ -160,10 +159,7 @@ static int run(void (*exec)(char *const argv[], int output), char *const argv[],
                 return r;
         }
 
-        if (fclose(take_ptr(&stream)) != 0) /* only then is the output ours */
-                return -ENOMEM;
-        *ret_output = take_ptr(&output);
-        return r;
+        return text_stream_take(&stream, ret_output) < 0 ? -ENOMEM : r;
 }
 
 int program_run(char *const argv[], usec_t deadline_usec, char **ret_output) {

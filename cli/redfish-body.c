@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -74,26 +75,21 @@ static int print_ascii(const char *text, FILE *file) {
 
 int redfish_body_format(const char *body, size_t size, OutputMode mode, char **ret) {
         CLEANUP(json_put_ptr) json_object *object = NULL;
-        CLEANUP(free_ptr) char *result = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
         const char *text;
-        size_t result_size;
+        FILE *file;
         int r;
 
         r = body_parse(body, size, &object);
         if (r < 0)
                 return r;
         text = json_text(object, mode);
-        file = open_memstream(&result, &result_size);
+        file = text_stream_open(&stream);
         if (!text || !file)
                 return -ENOMEM;
 
         r = print_ascii(text, file);
-        if (fclose(take_ptr(&file)) != 0 && r >= 0) /* only then is the text ours */
-                r = -ENOMEM;
-        if (r >= 0)
-                *ret = take_ptr(&result);
-        return r;
+        return r < 0 ? r : text_stream_take(&stream, ret);
 }
 
 int redfish_body_error(const char *body, size_t size, char **ret) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/program.h"
 
@@ -18,12 +19,10 @@ static bool is_ours(const char *feature, size_t n) {
 }
 
 int features_replace(const char *features, uint32_t block, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         const char *comma = "";
-        size_t size;
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         for (size_t n; *features != '\0' && !streq(features, "(null)");
@@ -36,11 +35,7 @@ int features_replace(const char *features, uint32_t block, char **ret) {
         }
         if (block > 0)
                 (void) fprintf(file, "%sblock%03u", comma, block);
-        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 static int run(char *const argv[], usec_t deadline_usec, char **ret_output, Failure *failure) {

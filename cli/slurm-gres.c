@@ -12,6 +12,7 @@
 
 #include "agent/base/array.h"
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/program.h"
 
@@ -226,12 +227,10 @@ static bool may_cache(const SlurmJob *job) {
 /* What the list depends on: the node's name, slurmd itself, and its two files. 0 and *ret (to be freed) ·
  * -ENOMEM. */
 static int stamp_new(const SlurmJob *job, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *stamp = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *stamp = text_stream_open(&stream);
         char gres[PATH_MAX];
-        size_t size;
 
-        stamp = open_memstream(&text, &size);
         if (!stamp)
                 return -ENOMEM;
         (void) fprintf(stamp, "node %s\n", job->node ?: "");
@@ -239,11 +238,7 @@ static int stamp_new(const SlurmJob *job, char **ret) {
         stamp_file(stamp, conf_path(job));
         gres_conf_path(job, gres);
         stamp_file(stamp, gres);
-        if (fclose(take_ptr(&stamp)) != 0) /* only then is the text ours */
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 /* The cache is the stamp, slurmd's lines, and an end that shows it is whole: two epilogs may write it at

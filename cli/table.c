@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/base/sample.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/json.h"
 #include "cli/print.h"
@@ -165,21 +166,19 @@ void table_add_u32(Table *table, uint32_t value) {
 }
 
 static int text_add_list(Table *table, const uint32_t *values, size_t n) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *stream = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
+        int r;
 
-        stream = open_memstream(&text, &size);
-        if (!stream)
+        if (!file)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
                 if (values[i] == UNKNOWN_U32)
-                        (void) fputs(i > 0 ? ",?" : "?", stream);
+                        (void) fputs(i > 0 ? ",?" : "?", file);
                 else
-                        (void) fprintf(stream, "%s%u", i > 0 ? "," : "", values[i]);
-        if (fflush(stream) != 0)
-                return -ENOMEM;
-        return cell_add(table, n > 0 ? text : "-");
+                        (void) fprintf(file, "%s%u", i > 0 ? "," : "", values[i]);
+        r = text_stream_end(&stream);
+        return r < 0 ? r : cell_add(table, n > 0 ? stream.text : "-");
 }
 
 static int json_add_list(Table *table, const uint32_t *values, size_t n) {

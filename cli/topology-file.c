@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/node-list.h"
 #include "cli/topology.h"
@@ -118,11 +119,9 @@ static void print_tail(const Topology *topology, const ClientConfig *config, FIL
 }
 
 int topology_format(const Topology *topology, const ClientConfig *config, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         print_head(topology, config, file);
@@ -138,11 +137,7 @@ int topology_format(const Topology *topology, const ClientConfig *config, char *
                 print_block(config->topology.format, block, nodes, file);
         }
         print_tail(topology, config, file);
-        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 /* "block001=UUID.CLIQUE". */

@@ -4,25 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/gpu-list.h"
 
 /* The words of the command line with spaces between. 0 and *ret (to be freed) · -ENOMEM. */
 static int join(char **words, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         STRV_FOREACH (word, words)
                 (void) fprintf(file, "%s%s", word > words ? " " : "", *word);
-        if (fclose(take_ptr(&file)) != 0) /* only then is the text ours */
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+        return text_stream_take(&stream, ret);
 }
 
 int verb_maintenance(const Options *options, int argc, char **argv) {

@@ -10,6 +10,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/ssh.h"
@@ -50,28 +51,27 @@ static int read_until_end(int fd, usec_t deadline_usec, FILE *ret) {
 static int read_remote(const Options *options, char **ret, Failure *failure) {
         usec_t timeout = options->timeout_usec > 0 ? options->timeout_usec : REMOTE_TIMEOUT_USEC;
         CLEANUP(fd_close) int fd = -1;
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *stream = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         CLEANUP(ssh_done) Ssh ssh = {};
-        size_t size;
         int r;
 
-        stream = open_memstream(&text, &size);
-        r = stream ? ssh_start(options->host, "cat " METRICS_PATH, options->batch, &ssh, &fd) : -ENOMEM;
+        r = file ? ssh_start(options->host, "cat " METRICS_PATH, options->batch, &ssh, &fd) : -ENOMEM;
         if (r < 0)
                 return failure_errno(failure, r, "cannot run ssh");
         (void) shutdown(fd, SHUT_WR); /* nothing comes from here */
-        r = read_until_end(fd, usec_add(now_monotonic_usec(), timeout), stream);
+        r = read_until_end(fd, usec_add(now_monotonic_usec(), timeout), file);
         if (r == -ETIMEDOUT)
                 return failure_set(failure, CLI_NO_AGENT, "ssh does not bring " METRICS_PATH " in time");
         if (r < 0)
                 return failure_errno(failure, r, "cannot read what ssh says");
-        if (fclose(take_ptr(&stream)) != 0) /* only then is the text ours */
-                return failure_errno(failure, -ENOMEM, "cannot read what ssh says");
-        if (size == 0 || text[size - 1] != '\n')
+        r = text_stream_end(&stream);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot read what ssh says");
+        if (stream.size == 0 || stream.text[stream.size - 1] != '\n')
                 return ssh_failure(&ssh, "ssh does not bring " METRICS_PATH, failure);
 
-        *ret = take_ptr(&text);
+        *ret = take_ptr(&stream.text);
         return 0;
 }
 

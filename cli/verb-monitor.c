@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/bus-json.h"
 #include "cli/gpu.h"
@@ -85,14 +86,13 @@ static void print_value(FILE *line, const char *name, json_object *value) {
 
 /* TIME GPU 0 PropertiesChanged State="resetting" */
 static int print_event(json_object *event) {
-        CLEANUP(free_ptr) char *text = NULL;
-        CLEANUP(file_close) FILE *line = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *line = text_stream_open(&stream);
         json_object *arguments = json_object_object_get(event, "arguments");
         json_object *properties = json_object_object_get(event, "properties");
         json_object *gpu = json_object_object_get(event, "gpu");
-        size_t size;
+        int r;
 
-        line = open_memstream(&text, &size);
         if (!line)
                 return -ENOMEM;
         (void) fprintf(line, "%s %s%s %s", event_string(event, "time"), gpu ? "GPU " : "",
@@ -102,11 +102,10 @@ static int print_event(json_object *event) {
         }
         for (size_t i = 0; arguments && i < json_object_array_length(arguments); i++)
                 print_value(line, "", json_object_array_get_idx(arguments, i));
-        if (fflush(line) != 0)
-                return -ENOMEM;
-
-        print_line(stdout, "%s", text);
-        return 0;
+        r = text_stream_end(&stream);
+        if (r >= 0)
+                print_line(stdout, "%s", stream.text);
+        return r;
 }
 
 static int on_signal(sd_bus_message *message, void *userdata, sd_bus_error *error) {

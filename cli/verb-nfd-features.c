@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/gpu.h"
 
@@ -63,9 +64,8 @@ static void write_features(FILE *file, const Tray *tray) {
 int verb_nfd_features(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_free_ptr) Client *client = NULL;
-        CLEANUP(free_ptr) char *text = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
         CLEANUP(tray_done) Tray tray = {};
-        size_t size;
         FILE *file;
         int r;
 
@@ -79,10 +79,12 @@ int verb_nfd_features(const Options *options, int argc, char **argv) {
                 return CLI_DONE;
         }
 
-        file = open_memstream(&text, &size);
+        file = text_stream_open(&stream);
         if (!file)
                 return fail_with(CLI_FAILED, "cannot write the features: %s", strerror(ENOMEM));
         write_features(file, &tray);
-        r = fclose(file) == 0 ? file_write_atomic(argv[1], text, size, 0644) : -ENOMEM;
+        r = text_stream_end(&stream);
+        if (r >= 0)
+                r = file_write_atomic(argv[1], stream.text, stream.size, 0644);
         return r < 0 ? fail_with(CLI_FAILED, "cannot write %s: %s", argv[1], strerror(-r)) : CLI_DONE;
 }

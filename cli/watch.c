@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "cli/gpu-table.h"
 #include "cli/screen.h"
@@ -111,22 +112,23 @@ static void print_headline(FILE *file, const Tray *tray) {
 }
 
 static int draw_tray(const Watch *watch, const Tray *tray) {
-        CLEANUP(free_ptr) char *headline = NULL, *list = NULL, *all = NULL;
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream headline = {};
+        CLEANUP(free_ptr) char *list = NULL, *all = NULL;
+        FILE *file;
         int r;
 
         r = format_to_fit(watch, tray, &list);
         if (r < 0)
                 return r;
-        file = open_memstream(&headline, &size);
+        file = text_stream_open(&headline);
         if (!file)
                 return -ENOMEM;
         print_headline(file, tray);
-        if (fflush(file) != 0)
-                return -ENOMEM;
-        text_sanitize(headline);
-        if (asprintf(&all, "%s\n\n%s", headline, list) < 0) {
+        r = text_stream_end(&headline);
+        if (r < 0)
+                return r;
+        text_sanitize(headline.text);
+        if (asprintf(&all, "%s\n\n%s", headline.text, list) < 0) {
                 all = NULL;
                 return -ENOMEM;
         }

@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/text-stream.h"
 #include "agent/core/verify.h"
 #include "agent/log/journal.h"
 #include "agent/log/log.h"
@@ -89,14 +90,13 @@ static void explain_without_names(const Manager *manager, const Gpu *gpu, char *
 
 /* 0 and *ret (to be freed) · -ENOMEM. `ids` have been looked up before. */
 static int message_without_names(Manager *manager, char *const *ids, char **ret) {
-        CLEANUP(free_ptr) char *text = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         char line[GPU_REASON_SIZE + 64];
-        size_t n_gpus, size = 0, n_lines = 0;
+        size_t n_gpus, n_lines = 0;
         Gpu *const *gpus = manager_gpus(manager, &n_gpus);
         bool all = !ids || !ids[0];
-        FILE *file;
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         for (size_t i = 0; all ? i < n_gpus : ids[i] != NULL; i++) {
@@ -111,12 +111,8 @@ static int message_without_names(Manager *manager, char *const *ids, char **ret)
                         (void) fprintf(file, "%s%s", n_lines++ > 0 ? "; " : "", line);
         }
         if (fflush(file) == 0)
-                outcome_print_advice(file, OUTCOME_NOT_CLEAN, text);
-        if (fclose(file) != 0)
-                return -ENOMEM;
-
-        *ret = take_ptr(&text);
-        return 0;
+                outcome_print_advice(file, OUTCOME_NOT_CLEAN, stream.text);
+        return text_stream_take(&stream, ret);
 }
 
 /* For those who may not make the agent look anew. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 /* A line for people names this many GPUs that failed; the rest is counted. */
@@ -154,22 +155,21 @@ static void print_causes(FILE *file, const Request *request) {
 
 /* What is wrong, with which GPUs, and what to do about it. 0 · -ENOMEM, and what was said before stays. */
 static int request_put_message(Request *request) {
-        size_t size = 0;
-        char *text = NULL;
-        FILE *file;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
+        char *message;
+        int r;
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         print_causes(file, request);
         if (fflush(file) == 0)
-                outcome_print_advice(file, request->outcome, text);
-        if (fclose(file) != 0) {
-                free(text);
-                return -ENOMEM;
-        }
+                outcome_print_advice(file, request->outcome, stream.text);
+        r = text_stream_take(&stream, &message);
+        if (r < 0)
+                return r;
         free(request->message);
-        request->message = text;
+        request->message = message;
         return 0;
 }
 

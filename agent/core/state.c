@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 /* "gpuagent-state 1", lines "key value" about the tray, then for each GPU a line "gpu UUID" and lines "key
@@ -104,24 +105,19 @@ static bool write_gpu(FILE *file, const Gpu *gpu) {
 }
 
 int state_write(const char *path, const Inventory *inventory, const StateTray *tray) {
-        CLEANUP(free_ptr) char *text = NULL;
-        size_t size = 0;
-        FILE *file;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         bool done;
 
-        file = open_memstream(&text, &size);
         if (!file)
-                return -errno;
+                return -ENOMEM;
         done = fputs(HEADER "\n", file) >= 0;
         done &= write_tray(file, tray);
         for (size_t i = 0; i < inventory->n; i++)
                 done &= write_gpu(file, inventory->by_index[i]);
         done &= fputs("end\n", file) >= 0;
-        done &= fclose(file) == 0; /* text is freed by the cleanup either way */
-        if (!done)
-                return -ENOMEM;
-
-        return file_write_atomic(path, text, size, 0600);
+        done &= text_stream_end(&stream) >= 0;
+        return done ? file_write_atomic(path, stream.text, stream.size, 0600) : -ENOMEM;
 }
 
 /* Nothing that was not printable was ever written. */

@@ -9,6 +9,7 @@
 
 #include "agent/base/cleanup.h"
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 #define FILE_MAX 65536
@@ -63,21 +64,20 @@ int quiesced_read(const char *path, Quiesced *ret) {
 }
 
 int quiesced_write(const char *path, const Quiesced *quiesced) {
-        CLEANUP(free_ptr) char *text = NULL;
-        size_t size = 0;
-        FILE *stream;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file;
+        int r;
 
         if (strv_length(quiesced->units) == 0 && strv_length(quiesced->commands) == 0)
                 return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 
-        stream = open_memstream(&text, &size);
-        if (!stream)
+        file = text_stream_open(&stream);
+        if (!file)
                 return -ENOMEM;
         STRV_FOREACH (unit, quiesced->units)
-                (void) fprintf(stream, "unit %s\n", *unit);
+                (void) fprintf(file, "unit %s\n", *unit);
         STRV_FOREACH (command, quiesced->commands)
-                (void) fprintf(stream, "command %s\n", *command);
-        if (fclose(stream) != 0)
-                return -ENOMEM;
-        return file_write_atomic(path, text, size, 0600);
+                (void) fprintf(file, "command %s\n", *command);
+        r = text_stream_end(&stream);
+        return r < 0 ? r : file_write_atomic(path, stream.text, stream.size, 0600);
 }

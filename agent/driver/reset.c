@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "agent/driver/device.h"
 #include "agent/driver/program.h"
@@ -110,13 +111,11 @@ static bool reset_is_open(const Reset *reset, size_t i) {
 
 /* The list for -i, of the GPUs that nothing speaks against. NULL if there is none. 0 · -ENOMEM. */
 static int reset_list(const Reset *reset, char **ret) {
-        CLEANUP(free_ptr) char *list = NULL;
-        size_t size = 0;
-        FILE *stream;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         bool any = false;
 
-        stream = open_memstream(&list, &size);
-        if (!stream)
+        if (!file)
                 return -ENOMEM;
         for (size_t i = 0; i < reset->n; i++) {
                 const GpuEntry *gpu = &reset->gpus[i];
@@ -124,18 +123,18 @@ static int reset_list(const Reset *reset, char **ret) {
                 if (!reset_is_open(reset, i))
                         continue;
                 if (any)
-                        (void) fputc(',', stream);
+                        (void) fputc(',', file);
                 any = true;
                 switch ((ResetId) reset->task->config->driver.reset_id) {
-                case RESET_ID_BUS_ID: (void) fputs(gpu->bus_id, stream); break;
-                case RESET_ID_UUID: (void) fputs(gpu->uuid, stream); break;
-                case RESET_ID_INDEX: (void) fprintf(stream, "%u", gpu->index); break;
+                case RESET_ID_BUS_ID: (void) fputs(gpu->bus_id, file); break;
+                case RESET_ID_UUID: (void) fputs(gpu->uuid, file); break;
+                case RESET_ID_INDEX: (void) fprintf(file, "%u", gpu->index); break;
                 }
         }
-        if (fclose(stream) != 0)
-                return -ENOMEM;
+        if (any)
+                return text_stream_take(&stream, ret);
 
-        *ret = any ? take_ptr(&list) : NULL;
+        *ret = NULL;
         return 0;
 }
 

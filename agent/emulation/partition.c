@@ -7,18 +7,17 @@
 #include <sys/stat.h>
 
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "agent/emulation/boot.h"
 
 #define PARTITIONS_SIZE_MAX (4U << 20)
 
 int partitions_save(const Tray *tray) {
-        CLEANUP(free_ptr)
-        char *text = NULL; /* freed after the stream, which still writes to it when it is closed */
-        CLEANUP(file_close) FILE *file = NULL;
-        size_t size;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
+        int r;
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         for (uint32_t i = 0; i < tray->header->n_partitions; i++)
@@ -26,12 +25,13 @@ int partitions_save(const Tray *tray) {
                                 tray->partitions[i].clique, tray->partitions[i].name);
         for (uint32_t i = 0; i < tray->header->n_gpus; i++)
                 (void) fprintf(file, "gpu %s %u\n", tray->gpus[i].uuid, tray->gpus[i].partition);
-        if (fflush(file) != 0)
-                return -ENOMEM;
+        r = text_stream_end(&stream);
+        if (r < 0)
+                return r;
 
         if (mkdir("/var/lib/gpuagent-emulation", 0755) < 0 && errno != EEXIST)
                 return -errno;
-        return file_write_atomic(TRAY_PARTITIONS_PATH, text, size, 0644);
+        return file_write_atomic(TRAY_PARTITIONS_PATH, stream.text, stream.size, 0644);
 }
 
 static int load_partition(Tray *tray, char *line) {

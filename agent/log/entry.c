@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define SD_JOURNAL_SUPPRESS_LOCATION
+#include "agent/base/text-stream.h"
 #include "agent/log/entry.h"
 
 #include <endian.h>
@@ -53,25 +54,23 @@ static void entry_put(FILE *stream, const char *field) {
 
 /* 0 and *ret, *ret_size · -ENOMEM. */
 static int entry_format(const char *identifier, char *const *fields, char **ret, size_t *ret_size) {
-        CLEANUP(free_ptr) char *text = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
         bool named = false;
-        size_t size = 0;
-        FILE *stream;
+        int r;
 
-        stream = open_memstream(&text, &size);
-        if (!stream)
+        if (!file)
                 return -ENOMEM;
         for (; *fields; fields++) {
                 named = named || startswith(*fields, "SYSLOG_IDENTIFIER=");
-                entry_put(stream, *fields);
+                entry_put(file, *fields);
         }
         if (!named)
-                (void) fprintf(stream, "SYSLOG_IDENTIFIER=%s\n", identifier);
-        if (fclose(stream) != 0)
-                return -ENOMEM;
-        *ret = take_ptr(&text);
-        *ret_size = size;
-        return 0;
+                (void) fprintf(file, "SYSLOG_IDENTIFIER=%s\n", identifier);
+        r = text_stream_take(&stream, ret);
+        if (r >= 0)
+                *ret_size = stream.size;
+        return r;
 }
 
 static int entry_send_text(char *text, size_t size) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "agent/core/recovery.h"
 #include "agent/observers/gpu-table.h"
@@ -171,21 +172,15 @@ static void print_request(FILE *file, const Request *request, const Gpu *const *
 }
 
 static void add_message(JournalEntry *entry, const Request *request, const Gpu *const *gpus, size_t n) {
-        CLEANUP(free_ptr) char *text = NULL;
-        size_t size = 0;
-        FILE *file;
+        CLEANUP(text_stream_done) TextStream stream = {};
+        FILE *file = text_stream_open(&stream);
 
-        file = open_memstream(&text, &size);
-        if (!file) {
+        if (file)
+                print_request(file, request, gpus, n);
+        if (!file || text_stream_end(&stream) < 0)
                 entry->error = -ENOMEM;
-                return;
-        }
-        print_request(file, request, gpus, n);
-        if (fclose(file) != 0) {
-                entry->error = -ENOMEM;
-                return;
-        }
-        journal_add(entry, "MESSAGE", text);
+        else
+                journal_add(entry, "MESSAGE", stream.text);
 }
 
 /* A booking that was there already is no news. */

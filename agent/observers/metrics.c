@@ -8,6 +8,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/io.h"
+#include "agent/base/text-stream.h"
 #include "agent/log/log.h"
 #include "agent/observers/metrics-text.h"
 
@@ -43,7 +44,7 @@ static void hurry(Metrics *metrics) {
 }
 
 static int write_file(Metrics *metrics) {
-        CLEANUP(free_ptr) char *text = NULL;
+        CLEANUP(text_stream_done) TextStream stream = {};
         const MetricsInput input = {
                 .manager = metrics->manager,
                 .host = metrics->host,
@@ -51,16 +52,14 @@ static int write_file(Metrics *metrics) {
                 .durations = &metrics->durations,
                 .now_seconds = (double) now_realtime_usec() / (double) USEC_PER_SEC,
         };
-        size_t size = 0;
-        FILE *file;
+        FILE *file = text_stream_open(&stream);
+        int r;
 
-        file = open_memstream(&text, &size);
         if (!file)
                 return -ENOMEM;
         metrics_print(file, &input);
-        if (fclose(file) != 0)
-                return -ENOMEM;
-        return file_write_atomic(metrics->path, text, size, 0644);
+        r = text_stream_end(&stream);
+        return r < 0 ? r : file_write_atomic(metrics->path, stream.text, stream.size, 0644);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {

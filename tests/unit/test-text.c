@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/base/cleanup.h"
+#include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 
 static void test_escaped_text_is_printable_ascii(void **state) {
@@ -98,6 +99,23 @@ static void test_a_strv_grows_by_copies(void **state) {
         assert_false(strv_contains(strv, "tw"));
 }
 
+static void test_a_text_is_written_like_a_file(void **state) {
+        CLEANUP(text_stream_done) TextStream stream = {}, left_open = {};
+        CLEANUP(free_ptr) char *text = NULL;
+        FILE *file = text_stream_open(&stream);
+
+        assert_non_null(file);
+        for (unsigned i = 0; i < 10; i++)
+                (void) fprintf(file, "%u,", i);
+        assert_int_equal(text_stream_take(&stream, &text), 0);
+        assert_string_equal(text, "0,1,2,3,4,5,6,7,8,9,");
+        assert_int_equal(stream.size, 20);
+
+        file = text_stream_open(&left_open);
+        assert_non_null(file);
+        (void) fputs("never flushed", file);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_escaped_text_is_printable_ascii),
@@ -108,6 +126,7 @@ int main(void) {
                 cmocka_unit_test(test_strip_takes_white_space_off_both_ends_only),
                 cmocka_unit_test(test_startswith_gives_the_rest),
                 cmocka_unit_test(test_a_strv_grows_by_copies),
+                cmocka_unit_test(test_a_text_is_written_like_a_file),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
