@@ -69,6 +69,12 @@ static bool needs_reboot(const GpuView *gpu) {
                         streq(gpu->recovery_action, "bus-reset");
 }
 
+/* Its fabric has come to rest in another clique than its partition's. */
+static bool is_elsewhere(const GpuView *gpu) {
+        return gpu->expected_clique_id != UNKNOWN_U32 && gpu->clique_id != UNKNOWN_U32 &&
+                        gpu->expected_clique_id != gpu->clique_id;
+}
+
 /* What a person does about a GPU; false if there is nothing to do. */
 static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
         char name[GPU_UUID_SIZE];
@@ -98,6 +104,11 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
                 (void) snprintf(ret, size,
                                 "wait for the applications on its peers to end, then: gpuagentctl reset -i "
                                 "%s",
+                                name);
+        else if (streq(gpu->state, "quarantined") && is_elsewhere(gpu))
+                (void) snprintf(ret, size,
+                                "tell the fabric its partition once more, by gpuagentctl partition, then: "
+                                "gpuagentctl reset -i %s",
                                 name);
         else if (streq(gpu->state, "quarantined"))
                 (void) snprintf(ret, size, "gpuagentctl reset -i %s; if it fails again, reboot the tray",
@@ -184,7 +195,8 @@ static void print_gpu(const GpuView *gpu, const ProcessList *holders) {
         else
                 print_line(stdout, "  %-10s %s", "fabric:", gpu->fabric_state);
         if (gpu->partition != UNKNOWN_U32)
-                print_line(stdout, "  %-10s %u %s%s", "partition:", gpu->partition, gpu->partition_name,
+                print_line(stdout, "  %-10s %u%s%s%s", "partition:", gpu->partition,
+                                gpu->partition_name[0] ? " " : "", gpu->partition_name,
                                 gpu->reset_pending ? " (a reset is pending)" : "");
         if (gpu->n_links != UNKNOWN_U32 && gpu->n_links_active != UNKNOWN_U32)
                 print_line(stdout, "  %-10s %u of %u active", "NVLinks:", gpu->n_links_active, gpu->n_links);

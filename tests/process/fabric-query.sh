@@ -29,6 +29,8 @@ is "with the clique that follows from the number" "$(gpu 0 ExpectedCliqueID)" 7
 is "so that they are not clean where they are" "$(gpu 0 State)" dirty
 exits 1 "and a reset into another clique is not clean" gpuagentctl reset -i 0
 like "and says which" "$output" 'is in clique 1, clique 7 is expected'
+like "the cure is to repeat what the fabric has not done" "$(gpuagentctl status 0)" \
+        'tell the fabric its partition once more, by gpuagentctl partition, then: gpuagentctl reset -i 0'
 gpuagent-emulate partition assign 7 tray2 0,1
 exits 0 "once the fabric has them there, it is" gpuagentctl reset -i 0,1
 is "in the new clique" "$(gpu 0 CliqueID) $(gpu 1 CliqueID)" "7 7"
@@ -76,9 +78,9 @@ exits 1 "an unknown GPU changes nothing" set_partition 2 0 17 5 five 0
 is "of the others either" "$(gpu 0 Partition)" 7
 
 # The end of a boot: what was said is forgotten, and the fabric has the GPUs where the operator left them.
+query_prints </dev/null
 stop_service gpuagentd
 rm /run/gpuagent/state
-query_prints </dev/null
 start_agent
 like "after a boot nobody has said which partitions there are" "$(gpuagentctl partition)" '- +- +tray +0,1,2,3'
 exits 0 "the GPUs take what the fabric has for them" gpuagentctl reset
