@@ -11,9 +11,11 @@
 #include "agent/core/recovery.h"
 #include "agent/core/verify.h"
 
-/* The first wait of a phase that repeats, doubled each time up to the longest. */
-#define RETRY_FIRST_USEC (100 * USEC_PER_MSEC)
-#define RETRY_MAX_USEC   (2 * USEC_PER_SEC)
+/* The first wait of a phase that repeats, doubled each time up to the longest. A look is cheap, and it is
+ * its answer that is waited for; behind a reset that is refused is a search through all processes. */
+#define RETRY_FIRST_USEC   (100 * USEC_PER_MSEC)
+#define LOOK_LONGEST_USEC  (500 * USEC_PER_MSEC)
+#define RESET_LONGEST_USEC (2 * USEC_PER_SEC)
 
 /* The recovery action is a value that the driver's work item refreshes after the fact
  * (open-gpu-kernel-modules 595, _gpuRefreshRecoveryActionInLock), and NVLinks train a little longer: what
@@ -107,11 +109,11 @@ static void handover_enter(Handover *handover, HandoverPhase phase, usec_t now_u
         handover->phase_since_usec = now_usec;
 }
 
-static usec_t handover_delay(Handover *handover) {
+static void handover_defer(Handover *handover, usec_t longest_usec, usec_t now_usec) {
         usec_t delay = RETRY_FIRST_USEC << (handover->tries < 5 ? handover->tries : 5);
 
         handover->tries++;
-        return delay < RETRY_MAX_USEC ? delay : RETRY_MAX_USEC;
+        handover->not_before_usec = usec_add(now_usec, delay < longest_usec ? delay : longest_usec);
 }
 
 /* After this its phase is HANDOVER_ENDED. A failure has a detail like printf's, which follows "GPU 0 ". */
@@ -187,7 +189,7 @@ static void handover_await_action(Handover *handover, usec_t now_usec) {
         if (handover->waits_since_usec == 0)
                 handover->waits_since_usec = now_usec;
         if (now_usec < usec_add(handover->waits_since_usec, LAG_USEC)) {
-                handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                handover_defer(handover, LOOK_LONGEST_USEC, now_usec);
                 return;
         }
         recovery_explain(handover->gpu->sample.recovery_action, action, sizeof action);
@@ -222,7 +224,7 @@ static bool handover_looks_again(Handover *handover, DriverState driver, usec_t 
 
         if (driver != DRIVER_FAILED || !looks || now_usec >= deadline)
                 return false;
-        handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+        handover_defer(handover, LOOK_LONGEST_USEC, now_usec);
         return true;
 }
 
@@ -285,7 +287,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                                 "did not come back after its reset: %s",
                                 listed && gpu->sample.error[0] ? gpu->sample.error : gpu_why_lost(gpu));
         else if (!settled && now_usec < deadline)
-                handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                handover_defer(handover, LOOK_LONGEST_USEC, now_usec);
         else if (handover->held || (gpu->sample.n_processes != UNKNOWN_U32 && gpu->sample.n_processes > 0))
                 handover_enter(handover, HANDOVER_HOLDERS,
                                 now_usec); /* somebody was faster than the last look */
@@ -299,7 +301,7 @@ static void handover_judge_settle(Handover *handover, bool listed, usec_t now_us
                 if (handover->settled_usec == 0)
                         handover->settled_usec = now_usec;
                 if (now_usec < usec_add(handover->settled_usec, LAG_USEC))
-                        handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                        handover_defer(handover, LOOK_LONGEST_USEC, now_usec);
                 else
                         handover_end(handover, OUTCOME_NOT_CLEAN, now_usec,
                                         "is not clean after its reset: %s", why);
@@ -365,7 +367,7 @@ static void handover_yield(Handover *handover, usec_t now_usec) {
         else {
                 /* The last try falls on the end of the grace. */
                 handover_enter(handover, HANDOVER_GRACE, now_usec);
-                handover->not_before_usec = usec_add(now_usec, handover_delay(handover));
+                handover_defer(handover, RESET_LONGEST_USEC, now_usec);
                 if (handover->not_before_usec > deadline)
                         handover->not_before_usec = deadline;
         }

@@ -406,6 +406,16 @@ static void test_the_fabric_settles_in_its_time(void **state) {
         assert_true(f->fake.started[VENDOR_PROBE] <= 14);
 }
 
+static void test_looks_after_a_reset_are_half_a_second_apart_at_most(void **state) {
+        CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
+        usec_t start_usec = f->now.monotonic_usec;
+        Told told;
+
+        f->fake.gpus[0].settle_after = 20; /* looks */
+        assert_int_equal(fixture_reset(f, "0", NULL, &told), OUTCOME_DONE);
+        assert_true(f->now.monotonic_usec - start_usec <= 20 * 500 * USEC_PER_MSEC);
+}
+
 static void test_a_fabric_that_never_settles_is_not_clean_where_a_clique_is_expected(void **state) {
         CLEANUP(fixture_free_ptr) Fixture *f = fixture_new_probed(1);
 
@@ -511,6 +521,7 @@ int main(void) {
                 cmocka_unit_test(test_a_wrong_clique_is_not_clean),
                 cmocka_unit_test(test_the_clique_of_the_partition_is_the_expected_one),
                 cmocka_unit_test(test_the_fabric_settles_in_its_time),
+                cmocka_unit_test(test_looks_after_a_reset_are_half_a_second_apart_at_most),
                 cmocka_unit_test(test_a_fabric_that_never_settles_is_not_clean_where_a_clique_is_expected),
                 cmocka_unit_test(test_a_fabric_that_never_settles_is_pending_where_none_is_expected),
                 cmocka_unit_test(test_missing_nvlinks_are_not_clean),
