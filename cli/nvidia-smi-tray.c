@@ -28,11 +28,9 @@ static int smi_select(Smi *smi, const char *ids) {
                 const TrayGpu *gpu;
                 GpuId id = {};
 
-                /* The reference lab's tool takes nothing but numbers. */
                 if (gpu_id_parse(*item, &id) < 0 && bus_id_scan(*item, id.bus_id) >= 0)
                         id.kind = GPU_ID_BUS_ID;
-                else if (gpu_id_parse(*item, &id) < 0 ||
-                                (smi->dialect == DIALECT_AI_LAB && id.kind != GPU_ID_INDEX))
+                else if (gpu_id_parse(*item, &id) < 0)
                         id = (GpuId){ .kind = GPU_ID_INDEX, .index = UINT32_MAX };
                 gpu = tray_find_gpu(&smi->tray, &id);
                 if (!gpu) {

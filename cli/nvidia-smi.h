@@ -27,7 +27,7 @@ enum {
         SMI_DRIVER_NOT_LOADED = 9,
         SMI_GPU_IS_LOST = 15,
         SMI_FAILED = 255,
-        SMI_LAB_FAILED = 1, /* for everything, under the reference lab's dialect */
+        SMI_LAB_FAILED = 1, /* whatever a reset failed for, under the reference lab's dialect */
 };
 
 #define SMI_NA         "N/A"

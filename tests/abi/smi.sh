@@ -107,6 +107,7 @@ GPU 00000000:2A:00.0 was successfully reset.
 GPU 00000000:3A:00.0 was successfully reset.
 GPU 00000000:5D:00.0 was successfully reset.
 All done."
+exits 0 "by the bus id, as an agent asks by default" nvidia-smi --gpu-reset -i 0000:18:00.0
 eventually 2 "and the new clique" eval '[ "$(csv fabric.cliqueId)" = 7 ]'
 is "nothing is pending" "$(nvidia-smi -i 0 -q | grep "GPU Recovery Action")" "    GPU Recovery Action                   : None"
 echo "1..$n_checks"
