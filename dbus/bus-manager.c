@@ -272,22 +272,20 @@ static int method_set_maintenance(sd_bus_message *msg, void *userdata, sd_bus_er
         CLEANUP(bus_call_free_ptr) BusCall *call = NULL;
         BusConnection *connection = userdata;
         Manager *manager = connection->api->manager;
-        char shown[GPU_REASON_SIZE];
         const char *reason;
         int on, r;
 
         r = sd_bus_message_read(msg, "bs", &on, &reason);
         if (r < 0)
                 return r;
-        if (strlen(reason) >= sizeof shown)
+        if (strlen(reason) >= GPU_REASON_SIZE)
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "The reason is too long");
 
         r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
         if (r <= 0)
                 return r < 0 ? r : 1; /* 0: a question is out; the message comes round again */
 
-        text_escape(reason, shown, sizeof shown);
-        r = manager_set_maintenance(manager, on, shown, now_read());
+        r = manager_set_maintenance(manager, on, reason, now_read());
         if (r < 0)
                 return bus_error_from_manager(error, manager, r);
         return sd_bus_reply_method_return(msg, NULL);

@@ -108,9 +108,10 @@ int manager_set_partition(Manager *manager, char *const *ids, const uint32_t *fr
 /* Printable characters without spaces, up to what GpuPartition holds, and not "-"; "" is valid. */
 bool partition_name_is_valid(const char *name);
 
-/* Maintenance: new requests end with OUTCOME_MAINTENANCE and this reason (printable, "" for none), and once
- * running work has ended nothing is asked of the vendor side until it is switched off. On file, and so kept
- * over restarts. 0 · -errno the state cannot be written: nothing changed, and manager_error() says why. */
+/* Maintenance: new requests end with OUTCOME_MAINTENANCE and this reason (any text, escaped here; "" for
+ * none), and once running work has ended nothing is asked of the vendor side until it is switched off. On
+ * file, and so kept over restarts. 0 · -errno the state cannot be written: nothing changed, and
+ * manager_error() says why. */
 int manager_set_maintenance(Manager *manager, bool on, const char *reason, Now now);
 
 /* The reason ("" if none was given) while maintenance is on, NULL while it is off. */
