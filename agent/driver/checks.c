@@ -39,15 +39,27 @@ static void checks_done(Checks *checks) {
         free(checks->uuids);
 }
 
-/* A name that is a check, as far as names go: not hidden. */
+/* Something before the suffix, too. */
+static bool name_ends_with(const char *name, const char *suffix) {
+        size_t n = strlen(name), length = strlen(suffix);
+
+        return n > length && streq(name + n - length, suffix);
+}
+
+/* A name that is a check, as far as names go: not hidden, and not what an editor or a package manager leaves
+ * beside a file that it has changed, as systemd and run-parts have it: no check is run in two versions. */
 static bool check_name_is_valid(const char *name) {
+        static const char *const left_over[] = { "~", ".bak", ".old", ".orig", ".dpkg-old", ".dpkg-new",
+                ".dpkg-dist", ".ucf-old", ".ucf-dist", ".rpmnew", ".rpmsave", ".rpmorig" };
+
+        for (size_t i = 0; i < ELEMENTSOF(left_over); i++)
+                if (name_ends_with(name, left_over[i]))
+                        return false;
         return name[0] != '.' && name[0] != '\0';
 }
 
 bool check_only_warns(const char *name) {
-        size_t n = strlen(name);
-
-        return n > strlen(".warn") && streq(name + n - strlen(".warn"), ".warn");
+        return name_ends_with(name, ".warn");
 }
 
 /* Whether the entry of a folder is to be executed. A link that leads nowhere is: its owner meant

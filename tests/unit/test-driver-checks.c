@@ -14,7 +14,7 @@
 #include "agent/driver/checks.h"
 
 static const char *const names[] = { "50-links", "10-clique", "90-bandwidth.warn", ".hidden", "README",
-        "disabled", "60-link", "70-nowhere" };
+        "disabled", "60-link", "70-nowhere", "10-clique~", "50-links.dpkg-old", "10-clique.bak" };
 
 static int folder_setup(void **state) {
         static char folder[64];
@@ -52,6 +52,9 @@ static void test_a_folders_executables_are_its_checks_in_order(void **state) {
 
         put(folder, "README", 0644);
         put(folder, ".hidden", 0755);
+        put(folder, "10-clique~", 0755);
+        put(folder, "10-clique.bak", 0755);
+        put(folder, "50-links.dpkg-old", 0755);
         assert_false(checks_exist(folder));
         put(folder, "50-links", 0755);
         put(folder, "90-bandwidth.warn", 0700);
