@@ -2,6 +2,7 @@
 /* gpuagentctl: reads the command line and runs one verb. */
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,45 +53,17 @@ static const Verb verbs[] = {
         { "complete", "WHAT [VERB]", 2, 0, verb_complete },
 };
 
-typedef enum LongOption {
-        LONG_JSON = 256,
-        LONG_JOB,
-        LONG_TENANT,
-        LONG_TIMEOUT,
-        LONG_NO_LEGEND,
-        LONG_NO_WAIT,
-        LONG_WAIT,
-        LONG_WATCH,
-        LONG_SHARED,
-        LONG_FORCE,
-        LONG_CHECKS,
-        LONG_RECONFIGURE,
-        LONG_CONFIG,
-        LONG_VERSION,
-} LongOption;
+/* An option: how it is written, which verbs take it, and what it does. */
+typedef struct OptionRow OptionRow;
 
-static const struct option long_options[] = {
-        { "json", required_argument, NULL, LONG_JSON },
-        { "host", required_argument, NULL, 'H' },
-        { "id", required_argument, NULL, 'i' },
-        { "job", required_argument, NULL, LONG_JOB },
-        { "tenant", required_argument, NULL, LONG_TENANT },
-        { "timeout", required_argument, NULL, LONG_TIMEOUT },
-        { "identifier", required_argument, NULL, 't' },
-        { "no-legend", no_argument, NULL, LONG_NO_LEGEND },
-        { "no-wait", no_argument, NULL, LONG_NO_WAIT },
-        { "wait", no_argument, NULL, LONG_WAIT },
-        { "watch", no_argument, NULL, LONG_WATCH },
-        { "shared", no_argument, NULL, LONG_SHARED },
-        { "force", no_argument, NULL, LONG_FORCE },
-        { "checks", no_argument, NULL, LONG_CHECKS },
-        { "output", required_argument, NULL, 'o' },
-        { "reconfigure", no_argument, NULL, LONG_RECONFIGURE },
-        { "quiet", no_argument, NULL, 'q' },
-        { "config", required_argument, NULL, LONG_CONFIG },
-        { "version", no_argument, NULL, LONG_VERSION },
-        { "help", no_argument, NULL, 'h' },
-        {},
+struct OptionRow {
+        const char *name;
+        int argument;  /* getopt_long()'s word on it */
+        char letter;   /* 0: it has none */
+        uint32_t flag; /* OptionFlag; 0: it fits every verb */
+        /* A CliExit; what is not CLI_DONE was said. NULL: it is answered at once. */
+        int (*set)(const OptionRow *row, Options *options, const char *argument);
+        size_t place; /* in Options, for set_text() and its like */
 };
 
 static void print_help(void) {
@@ -124,14 +97,13 @@ static void print_help(void) {
                     "  --no-legend, -q, --quiet, --config FILE, --version, -h, --help");
 }
 
-static int set_output(Options *options, const char *mode) {
+static int set_output(const OptionRow *row, Options *options, const char *mode) {
         if (streq(mode, "short"))
                 options->output = OUTPUT_JSON_SHORT;
         else if (streq(mode, "pretty"))
                 options->output = OUTPUT_JSON_PRETTY;
         else
                 return fail_with(CLI_USAGE, "--json=%s: the modes are short and pretty", mode);
-        options->given |= OPTION_JSON;
         return CLI_DONE;
 }
 
@@ -141,12 +113,11 @@ static int put_tenant(Options *options, const char *tenant) {
         if (!tenant_is_valid(tenant))
                 return fail_with(CLI_USAGE, "'%s' is no tenant, such as slurm/27.0", tenant);
         (void) snprintf(options->tenant, sizeof options->tenant, "%s", tenant);
-        options->given |= OPTION_TENANT;
         return CLI_DONE;
 }
 
 /* "27.1", or "27" for whichever of them has a lease. */
-static int set_job(Options *options, const char *job) {
+static int set_job(const OptionRow *row, Options *options, const char *job) {
         CLEANUP(free_ptr) char *id = strdup(job);
         char tenant[TENANT_MAX + 1];
         uint32_t id_number, restarts = 0;
@@ -170,109 +141,80 @@ static int set_job(Options *options, const char *job) {
 }
 
 /* "slurm/27" is that job, as --job has it. */
-static int set_tenant(Options *options, const char *tenant) {
+static int set_tenant(const OptionRow *row, Options *options, const char *tenant) {
         const char *job;
         size_t n = tenant_job(tenant, &job);
 
-        return n > 0 && job[n] == '\0' ? set_job(options, job) : put_tenant(options, tenant);
+        return n > 0 && job[n] == '\0' ? set_job(row, options, job) : put_tenant(options, tenant);
 }
 
-static int set_timeout(Options *options, const char *timeout) {
+static int set_timeout(const OptionRow *row, Options *options, const char *timeout) {
         if (parse_duration(timeout, &options->timeout_usec) < 0 || options->timeout_usec == 0)
                 return fail_with(CLI_USAGE, "--timeout=%s: give seconds, more than 0", timeout);
         return CLI_DONE;
 }
 
-static int set_identifier(Options *options, const char *identifier) {
+static int set_identifier(const OptionRow *row, Options *options, const char *identifier) {
         if (!identifier_is_valid(identifier))
                 return fail_with(CLI_USAGE, "'%s' is no syslog identifier", identifier);
         options->identifier = identifier;
-        options->given |= OPTION_IDENTIFIER;
         return CLI_DONE;
 }
 
-static int set_option(Options *options, int option, const char *argument) {
-        switch (option) {
-        case LONG_JSON: return set_output(options, argument);
-        case 'H':
-                options->hosts = argument;
-                options->given |= OPTION_HOST;
-                return CLI_DONE;
-        case 'i':
-                if (options->given & OPTION_ID)
-                        return fail_with(
-                                        CLI_USAGE, "-i may be given once: -i %s,%s", options->ids, argument);
-                options->ids = argument;
-                options->given |= OPTION_ID;
-                return CLI_DONE;
-        case LONG_JOB: return set_job(options, argument);
-        case LONG_TENANT: return set_tenant(options, argument);
-        case LONG_TIMEOUT: return set_timeout(options, argument);
-        case 't': return set_identifier(options, argument);
-        case LONG_NO_LEGEND:
-                options->legend = false;
-                options->given |= OPTION_LEGEND;
-                return CLI_DONE;
-        case LONG_NO_WAIT:
-                options->wait = false;
-                options->given |= OPTION_NO_WAIT;
-                return CLI_DONE;
-        case LONG_WAIT:
-                options->until_reset = true;
-                options->given |= OPTION_WAIT;
-                return CLI_DONE;
-        case LONG_WATCH:
-                options->watch = true;
-                options->given |= OPTION_WATCH;
-                return CLI_DONE;
-        case LONG_SHARED:
-                options->shared = true;
-                options->given |= OPTION_SHARED;
-                return CLI_DONE;
-        case LONG_FORCE:
-                options->force = true;
-                options->given |= OPTION_FORCE;
-                return CLI_DONE;
-        case LONG_CHECKS:
-                options->checks = true;
-                options->given |= OPTION_CHECKS;
-                return CLI_DONE;
-        case 'o':
-                options->output_path = argument;
-                options->given |= OPTION_OUTPUT;
-                return CLI_DONE;
-        case LONG_RECONFIGURE:
-                options->reconfigure = true;
-                options->given |= OPTION_RECONFIGURE;
-                return CLI_DONE;
-        case 'q': options->quiet = true; return CLI_DONE;
-        case LONG_CONFIG: options->config_path = argument; return CLI_DONE;
-        }
-        return CLI_USAGE; /* getopt_long() has said what is wrong */
+static int set_ids(const OptionRow *row, Options *options, const char *ids) {
+        if (options->given & OPTION_ID)
+                return fail_with(CLI_USAGE, "-i may be given once: -i %s,%s", options->ids, ids);
+        options->ids = ids;
+        return CLI_DONE;
 }
 
-/* The options behind the flags, which a verb may not take. */
-static const char *const option_names[] = { "--json", "--no-legend", "--id", "--job and --tenant",
-        "--identifier", "--no-wait", "--watch", "--shared", "--force", "--checks", "--host", "--wait",
-        "--output", "--reconfigure" };
-
-/* Of the lowest flag. */
-static const char* option_name(uint32_t flags) {
-        return option_names[__builtin_ctz(flags)];
+static int set_text(const OptionRow *row, Options *options, const char *text) {
+        *(const char **) ((char *) options + row->place) = text;
+        return CLI_DONE;
 }
 
-/* Whether the verb takes an option; those without a flag fit all of them. */
-static bool verb_takes(const Verb *verb, const char *option) {
-        char name[32];
-        size_t n;
+static int set_true(const OptionRow *row, Options *options, const char *nothing) {
+        *(bool *) ((char *) options + row->place) = true;
+        return CLI_DONE;
+}
 
-        (void) snprintf(name, sizeof name, "--%s", option);
-        n = strlen(name);
-        for (size_t i = 0; i < ELEMENTSOF(option_names); i++)
-                for (const char *at = strstr(option_names[i], name); at; at = strstr(at + 1, name))
-                        if (at[n] == '\0' || at[n] == ' ')
-                                return verb->options & (UINT32_C(1) << i);
-        return true;
+static int set_false(const OptionRow *row, Options *options, const char *nothing) {
+        *(bool *) ((char *) options + row->place) = false;
+        return CLI_DONE;
+}
+
+static const OptionRow option_rows[] = {
+        { "json", required_argument, 0, OPTION_JSON, set_output },
+        { "host", required_argument, 'H', OPTION_HOST, set_text, offsetof(Options, hosts) },
+        { "id", required_argument, 'i', OPTION_ID, set_ids },
+        { "job", required_argument, 0, OPTION_TENANT, set_job },
+        { "tenant", required_argument, 0, OPTION_TENANT, set_tenant },
+        { "timeout", required_argument, 0, 0, set_timeout },
+        { "identifier", required_argument, 't', OPTION_IDENTIFIER, set_identifier },
+        { "no-legend", no_argument, 0, OPTION_LEGEND, set_false, offsetof(Options, legend) },
+        { "no-wait", no_argument, 0, OPTION_NO_WAIT, set_false, offsetof(Options, wait) },
+        { "wait", no_argument, 0, OPTION_WAIT, set_true, offsetof(Options, until_reset) },
+        { "watch", no_argument, 0, OPTION_WATCH, set_true, offsetof(Options, watch) },
+        { "shared", no_argument, 0, OPTION_SHARED, set_true, offsetof(Options, shared) },
+        { "force", no_argument, 0, OPTION_FORCE, set_true, offsetof(Options, force) },
+        { "checks", no_argument, 0, OPTION_CHECKS, set_true, offsetof(Options, checks) },
+        { "output", required_argument, 'o', OPTION_OUTPUT, set_text, offsetof(Options, output_path) },
+        { "reconfigure", no_argument, 0, OPTION_RECONFIGURE, set_true, offsetof(Options, reconfigure) },
+        { "quiet", no_argument, 'q', 0, set_true, offsetof(Options, quiet) },
+        { "config", required_argument, 0, 0, set_text, offsetof(Options, config_path) },
+        { "version", no_argument, 0, 0, NULL },
+        { "help", no_argument, 'h', 0, NULL },
+};
+
+/* The names behind the lowest of the flags: "--job and --tenant". */
+static void flag_format(uint32_t flags, char *ret, size_t size) {
+        uint32_t lowest = flags & -flags;
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(option_rows) && n < size; i++)
+                if (option_rows[i].flag == lowest)
+                        n += (size_t) snprintf(ret + n, size - n, "%s--%s", n > 0 ? " and " : "",
+                                        option_rows[i].name);
 }
 
 static const Verb* verb_find(const char *name) {
@@ -292,10 +234,10 @@ static int verb_complete(const Options *options, int argc, char **argv) {
                         if (verbs[i].run != verb_complete)
                                 print_line(stdout, "%s", verbs[i].name);
         } else if (streq(what, "options")) {
-                for (const struct option *option = long_options; option->name; option++)
-                        if (!verb || verb_takes(verb, option->name))
-                                print_line(stdout, "--%s%s", option->name,
-                                                option->has_arg == required_argument ? "=" : "");
+                for (size_t i = 0; i < ELEMENTSOF(option_rows); i++)
+                        if (!verb || (option_rows[i].flag & ~verb->options) == 0)
+                                print_line(stdout, "--%s%s", option_rows[i].name,
+                                                option_rows[i].argument == required_argument ? "=" : "");
         } else {
                 complete_from_agent(options, what);
         }
@@ -331,13 +273,16 @@ static int run_verb(const Options *options, int argc, char **argv) {
         static char *const fallback[] = { (char *) "list", NULL };
         const char *name = argc > 0 ? argv[0] : fallback[0];
         const Verb *verb = verb_find(name);
+        char wrong_name[64];
         uint32_t wrong;
 
         if (!verb)
                 return fail_with(CLI_USAGE, "'%s' is unknown; see gpuagentctl --help", name);
         wrong = options->given & ~verb->options;
-        if (wrong != 0)
-                return fail_with(CLI_USAGE, "%s takes no %s", verb->name, option_name(wrong));
+        if (wrong != 0) {
+                flag_format(wrong, wrong_name, sizeof wrong_name);
+                return fail_with(CLI_USAGE, "%s takes no %s", verb->name, wrong_name);
+        }
         if (verb->max_arguments == 0 && argc > 1 && verb->options & OPTION_ID)
                 return fail_with(CLI_USAGE, "%s has its GPUs from -i: gpuagentctl %s -i %s", verb->name,
                                 verb->name, argv[1]);
@@ -359,25 +304,56 @@ static int finish(int exit_code) {
         return exit_code;
 }
 
-int main(int argc, char **argv) {
-        Options options = { .legend = true, .wait = true };
+/* The next option of the command line, with its argument in optarg. 1 and *ret · 0 at their end · -EINVAL it
+ * is none, and that was said. */
+static int next_option(int argc, char **argv, const OptionRow **ret) {
+        struct option long_options[ELEMENTSOF(option_rows) + 1] = {};
+        char short_options[2 * ELEMENTSOF(option_rows) + 1];
+        size_t n = 0;
         int option;
 
-        while ((option = getopt_long(argc, argv, "H:i:o:t:qh", long_options, NULL)) >= 0) {
-                int r;
+        for (size_t i = 0; i < ELEMENTSOF(option_rows); i++) {
+                const OptionRow *row = &option_rows[i];
 
-                if (option == 'h') {
-                        print_help();
+                long_options[i] = (struct option){ row->name, row->argument, NULL,
+                        row->letter ?: 256 + (int) i };
+                if (row->letter)
+                        short_options[n++] = row->letter;
+                if (row->letter && row->argument == required_argument)
+                        short_options[n++] = ':';
+        }
+        short_options[n] = '\0';
+
+        option = getopt_long(argc, argv, short_options, long_options, NULL);
+        if (option < 0)
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(option_rows); i++)
+                if (long_options[i].val == option) {
+                        *ret = &option_rows[i];
+                        return 1;
+                }
+        return -EINVAL;
+}
+
+int main(int argc, char **argv) {
+        Options options = { .legend = true, .wait = true };
+        const OptionRow *row;
+        int r;
+
+        while ((r = next_option(argc, argv, &row)) > 0) {
+                if (!row->set) {
+                        if (row->letter == 'h')
+                                print_help();
+                        else
+                                (void) puts("gpuagentctl " VERSION);
                         return finish(CLI_DONE);
                 }
-                if (option == LONG_VERSION) {
-                        (void) puts("gpuagentctl " VERSION);
-                        return finish(CLI_DONE);
-                }
-                r = set_option(&options, option, optarg);
+                r = row->set(row, &options, optarg);
                 if (r != CLI_DONE)
                         return r;
+                options.given |= row->flag;
         }
-
+        if (r < 0)
+                return CLI_USAGE;
         return finish(run_verb(&options, argc - optind, argv + optind));
 }
