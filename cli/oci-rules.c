@@ -9,9 +9,6 @@
 #define NVIDIA_MAJOR     195
 #define NVIDIA_MINOR_MAX 253
 
-/* How a pod's UID looks that leaves a trace in its cgroup: 8-4-4-4-12. */
-#define POD_UID_LENGTH 36
-
 /* More than these no machine has, and no honest container. */
 #define GPUS_MAX 512
 
@@ -156,18 +153,17 @@ void oci_see_pod(OciContainer *container, const char *uid, const char *namespace
 }
 
 void oci_see_cgroup(OciContainer *container, const char *path) {
-        char under[POD_UID_LENGTH + 1];
+        const char *uid = container->pod_uid;
+        char under[sizeof container->pod_uid];
 
         /* The agent looks for pods there, and could not see the end of another one. */
-        if (strlen(container->pod_uid) != POD_UID_LENGTH ||
-                        strspn(container->pod_uid, "0123456789abcdef-") != POD_UID_LENGTH)
+        if (!pod_uid_is_valid(uid))
                 return;
-        memcpy(under, container->pod_uid, sizeof under);
+        memcpy(under, uid, sizeof under);
         for (char *c = under; *c; c++)
                 if (*c == '-')
                         *c = '_';
-        container->in_pod_cgroup = strstr(path, "kubepods") &&
-                        (strstr(path, container->pod_uid) || strstr(path, under));
+        container->in_pod_cgroup = strstr(path, "kubepods") && (strstr(path, uid) || strstr(path, under));
 }
 
 bool oci_gpu_is_mig(const char *gpu) {

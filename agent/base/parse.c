@@ -236,6 +236,20 @@ bool tenant_is_valid(const char *s) {
         return *p == '\0' && (size_t) (p - s) <= TENANT_MAX;
 }
 
+size_t pod_uid_length(const char *s) {
+        size_t n = strspn(s, "0123456789abcdef-_");
+
+        if (n == strlen("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"))
+                return n;
+        return n == 32 && strspn(s, "0123456789abcdef") == n ? n : 0;
+}
+
+bool pod_uid_is_valid(const char *s) {
+        size_t n = pod_uid_length(s);
+
+        return n > 0 && s[n] == '\0' && !strchr(s, '_');
+}
+
 size_t tenant_job(const char *tenant, const char **ret) {
         const char *job = startswith(tenant, "slurm/");
 

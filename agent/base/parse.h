@@ -53,6 +53,13 @@ int list_parse(const char *s, char ***ret);
 /* "[a-z]+/[A-Za-z0-9][A-Za-z0-9._-]*" of up to TENANT_MAX bytes. */
 bool tenant_is_valid(const char *s);
 
+/* The length of the pod's UID that a text begins with, 0 for none: 8-4-4-4-12 digits, with _ for - in the name
+ * of a slice, or the 32 of a static pod, which kubelet makes of its manifest. */
+size_t pod_uid_length(const char *s);
+
+/* The text is one, as kubelet spells it. */
+bool pod_uid_is_valid(const char *s);
+
 /* The Slurm job of "slurm/26.0": its length, and *ret where "26" begins · 0 for a tenant of another kind. */
 size_t tenant_job(const char *tenant, const char **ret);
 

@@ -15,9 +15,6 @@
 #define ENVIRONMENT_MAX (2U << 20)
 #define DEPTH_MAX       32
 
-/* A UID in a cgroup's name: 8-4-4-4-12, with _ for - under the systemd driver. */
-#define POD_UID_LENGTH 36
-
 /* Engines take 64 digits; a person may name one otherwise. */
 #define CONTAINER_ID_LENGTH_MAX 64
 
@@ -61,18 +58,19 @@ static bool find_pod(char *const *parts, size_t n, char *ret, size_t size) {
 
         for (size_t i = 0; i < n; i++) {
                 const char *pod = startswith(parts[i], "pod");
-                char uid[POD_UID_LENGTH + 1];
+                char uid[TENANT_MAX];
+                size_t length;
 
                 kubepods = kubepods || strstr(parts[i], "kubepods");
                 if (!pod) {
                         pod = strstr(parts[i], "-pod");
                         pod = pod ? pod + strlen("-pod") : NULL;
                 }
-                if (!kubepods || !pod || strspn(pod, "0123456789abcdef-_") != POD_UID_LENGTH)
+                length = kubepods && pod ? pod_uid_length(pod) : 0;
+                if (length == 0)
                         continue;
 
-                memcpy(uid, pod, POD_UID_LENGTH);
-                uid[POD_UID_LENGTH] = '\0';
+                (void) snprintf(uid, sizeof uid, "%.*s", (int) length, pod);
                 for (char *c = uid; *c; c++)
                         if (*c == '_')
                                 *c = '-';
@@ -195,7 +193,7 @@ int owner_tenant_parse(const char *tenant, OwnerTenant *ret) {
         const char *dot;
         uint32_t number;
 
-        if (pod && strlen(pod) == POD_UID_LENGTH && strspn(pod, "0123456789abcdef-") == POD_UID_LENGTH) {
+        if (pod && pod_uid_is_valid(pod)) {
                 (void) snprintf(parsed.where, sizeof parsed.where, "pod %s", pod);
                 *ret = parsed;
                 return 0;

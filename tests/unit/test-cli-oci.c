@@ -203,10 +203,16 @@ static void test_the_tenant_is_a_pod_that_can_be_seen_or_the_container(void **st
         static const char crio[] = "{\"id\":\"abc\",\"bundle\":\"/b\",\"annotations\":{"
                                    "\"io.kubernetes.cri-o.Labels\":\"{\\\"io.kubernetes.pod.uid\\\":\\\"" UID
                                    "\\\"}\"}}";
+        static const char static_pod[] =
+                        "{\"id\":\"abc\",\"bundle\":\"/"
+                        "b\",\"annotations\":{\"io.kubernetes.cri-o.Labels\":\""
+                        "{\\\"io.kubernetes.pod.uid\\\":\\\"387dbf3058d1b66efe3b8f261a3083c0\\\"}\"}}";
 
         tenant_is(containerd, "/kubepods/burstable/pod" UID "/abc", "pod/" UID);
         tenant_is(crio, "kubepods-besteffort-pod0a1b2c3d_1111_4222_8333_444455556666.slice:crio:abc",
                         "pod/" UID);
+        tenant_is(static_pod, "kubepods-pod387dbf3058d1b66efe3b8f261a3083c0.slice:crio:abc",
+                        "pod/387dbf3058d1b66efe3b8f261a3083c0");
         tenant_is(containerd, "/k8s.io/abc", "container/abc");
         tenant_is(containerd, "/kubepods/podff1b2c3d-1111-4222-8333-444455556666/abc", "container/abc");
         tenant_is("{\"id\":\"abc\",\"bundle\":\"/b\"}", "/kubepods/pod" UID, "container/abc");

@@ -9,6 +9,7 @@
 
 #define POD             "a1b2c3d4-0000-1111-2222-333344445555"
 #define POD_UNDERSCORES "a1b2c3d4_0000_1111_2222_333344445555"
+#define STATIC_POD      "387dbf3058d1b66efe3b8f261a3083c0"
 
 static void test_a_cgroup_tells_whose_process_it_is(void **state) {
         static const struct {
@@ -31,6 +32,8 @@ static void test_a_cgroup_tells_whose_process_it_is(void **state) {
                 { "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" POD_UNDERSCORES
                   ".slice/crio-1.scope\n",
                                 "pod " POD },
+                { "0::/kubepods.slice/kubepods-pod" STATIC_POD ".slice/crio-1.scope\n", "pod " STATIC_POD },
+                { "0::/kubepods/podfdbf3058d1b66efe3b8f261a3083c0/0\n", "" },
                 { "0::/user.slice/user-1000.slice/session-3.scope\n", "unit session-3.scope" },
                 { "0::/system.slice/nvidia-persistenced.service\n", "unit nvidia-persistenced.service" },
                 { "0::/system.slice/system-getty.slice/getty@tty1.service\n", "unit getty@tty1.service" },
@@ -102,7 +105,7 @@ static void test_a_job_is_claimed_with_its_own_uid(void **state) {
 static void test_a_tenants_name_tells_what_to_look_for(void **state) {
         static const char *const others[] = { "k8s/x", "slurm/27", "slurm/27.", "slurm/.0", "slurm/x.0",
                 "slurm/27.x", "slurm/027.0", "slurm/99999999999999999999.0", "pod/1", "pod/" POD "0",
-                "pod/../../etc", "", "slurm/" };
+                "pod/" POD_UNDERSCORES, "pod/" STATIC_POD "0", "pod/../../etc", "", "slurm/" };
         OwnerTenant tenant;
 
         assert_int_equal(owner_tenant_parse("slurm/27.3", &tenant), 0);
@@ -112,6 +115,8 @@ static void test_a_tenants_name_tells_what_to_look_for(void **state) {
         assert_int_equal(owner_tenant_parse("pod/" POD, &tenant), 0);
         assert_string_equal(tenant.where, "pod " POD);
         assert_false(tenant.is_job);
+        assert_int_equal(owner_tenant_parse("pod/" STATIC_POD, &tenant), 0);
+        assert_string_equal(tenant.where, "pod " STATIC_POD);
         assert_int_equal(owner_tenant_parse("container/c1", &tenant), 0);
         assert_string_equal(tenant.where, "container c1");
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
