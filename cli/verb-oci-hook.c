@@ -29,6 +29,7 @@ typedef struct OciHook {
         char **gpus; /* in the container's words; NULL at a poststop whose config.json cannot be read */
         GpuSet set;
         usec_t deadline_usec; /* monotonic: the agent's work is to be done by then */
+        bool heard;           /* the agent has told of a change since this was set to false */
 } OciHook;
 
 static void oci_hook_done(OciHook *hook) {
@@ -84,19 +85,18 @@ static int acquire(OciHook *hook, Client *client, const Options *options, Failur
 }
 
 static int on_signal(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        bool *heard = userdata;
+        OciHook *hook = userdata;
 
-        *heard = true;
+        hook->heard = true;
         return 0;
 }
 
 /* Kubelet gives a GPU on once its pod has ended, and that may be before the node has seen the end: such a
  * lease is waited for. 0 · negative, and *failure says why. */
 static int acquire_in_time(OciHook *hook, Client *client, const Options *options, Failure *failure) {
-        bool heard = false;
         int r;
 
-        r = client_subscribe(client, on_signal, &heard, NULL);
+        r = client_subscribe(client, on_signal, hook, NULL);
         if (r < 0)
                 return failure_errno(failure, r, "cannot listen to gpuagentd");
         for (;;) {
@@ -110,7 +110,7 @@ static int acquire_in_time(OciHook *hook, Client *client, const Options *options
                 retry = usec_add(now_monotonic_usec(), RETRY_USEC);
                 if (retry >= hook->deadline_usec)
                         return r;
-                for (heard = false; !heard && r != 0;) {
+                for (hook->heard = false; !hook->heard && r != 0;) {
                         r = client_wait(client, retry, &gone);
                         if (r < 0)
                                 return r; /* with what was said before */
