@@ -270,7 +270,8 @@ static int search_name_users(Search *search) {
                 const UserName key = { .uid = search->holders[i].uid };
                 const UserName *user = bsearch(&key, users, n, sizeof *users, compare_users);
 
-                memcpy(search->holders[i].user, user->name, sizeof user->name);
+                if (user)
+                        memcpy(search->holders[i].user, user->name, sizeof user->name);
         }
         return 0; /* a look-up that hangs may still use the array: it goes with the process */
 }

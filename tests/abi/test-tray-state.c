@@ -144,11 +144,11 @@ static void test_load_warms_with_a_lag_and_cools_again(void **state) {
         client.record.since_usec = 98 * SECOND;
         telemetry_read(&f.header, &f.gpu, &clients, 100 * SECOND, &telemetry);
         assert_int_equal(telemetry.load, 80);
-        assert_in_range(telemetry.celsius, 34, 37);
+        assert_uint_in_range(telemetry.celsius, 34, 37);
 
         client.record.since_usec = 0;
         telemetry_read(&f.header, &f.gpu, &clients, 100 * SECOND, &telemetry);
-        assert_in_range(telemetry.power_mw, 849000, 850000);
+        assert_uint_in_range(telemetry.power_mw, 849000, 850000);
         assert_int_equal(telemetry.celsius, 68);
         assert_int_equal(telemetry.used_bytes, 1 << 20);
 
@@ -156,7 +156,7 @@ static void test_load_warms_with_a_lag_and_cools_again(void **state) {
         telemetry_read(&f.header, &f.gpu, &clients, 105 * SECOND, &telemetry);
         assert_int_equal(telemetry.load, 0);
         assert_int_equal(telemetry.used_bytes, 0);
-        assert_in_range(telemetry.celsius, 58, 62);
+        assert_uint_in_range(telemetry.celsius, 58, 62);
         telemetry_read(&f.header, &f.gpu, &clients, 300 * SECOND, &telemetry);
         assert_int_equal(telemetry.celsius, 32);
 }
