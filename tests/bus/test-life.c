@@ -126,7 +126,7 @@ static void test_a_peer_that_does_not_read_is_put_out(void **state) {
         unsigned before = fixture_descriptors_at_rest(f);
 
         assert_int_equal(fixture_connect_private(f, 0, &deaf), 0);
-        wait_until(fixture_descriptors(f) == before + 1);
+        wait_until(fixture_descriptors(f) > before);
         /* Each reload is a signal; the socket itself takes some hundreds. */
         for (unsigned i = 0; i < 100000 && !is_put_out(deaf); i++)
                 fixture_expect(f->root, MANAGER, "Reload", NULL, "");
