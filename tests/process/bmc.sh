@@ -61,7 +61,8 @@ for method in POST PUT PATCH DELETE NONSENSE; do
         is "$method is not for it" "$(status "$processors/GPU_0" --request $method --data x=y)" 405
 done
 is "a body that does not end is not read" "$(head -c 20000000 /dev/zero | status "$processors" --request PUT --data-binary @-)" 405
-is "a header that does not end is refused" "$(status /redfish/v1 --header "X: $(head -c 100000 /dev/zero | tr '\0' x)")" 431
+# Whose sender may find the connection closed before it reads why.
+like "a header that does not end is refused" "$(status /redfish/v1 --header "X: $(head -c 100000 /dev/zero | tr '\0' x)")" '^(431|000)$'
 
 # More connections than an address may have, that do not go on: another address is served all the same.
 trap '' PIPE
