@@ -3,9 +3,11 @@
 # The base image: one Debian with all of the lab's programs, built once and kept in the cache. Hosts are
 # layers on it.
 
-image_suite=trixie
+image_suite=${LAB_SUITE:-trixie}
+# A mirror that stands still has suites that are past their date.
+image_apt_dates='Acquire::Check-Valid-Until "false"'
 image_packages=(
-        systemd-sysv dbus libpam-systemd openssh-server iproute2 procps
+        systemd-sysv dbus libpam-systemd openssh-server openssh-client iproute2 procps
         slurmctld slurmdbd slurmd slurm-client slurm-wlm-nvml-plugin munge mariadb-server
         libyaml-0-2 libcap2 libsmartcols1 libjson-c5 libmicrohttpd12t64 libcurl4t64
         polkitd dbus-broker prometheus prometheus-node-exporter
@@ -18,7 +20,7 @@ image_path() {
 
         key=$(sha256sum "$lab_dir/lib/image.sh" "$lab_dir/lib/setup-image")
         key=$(sha256sum <<<"$(cut -d ' ' -f 1 <<<"$key")")
-        printf '%s\n' "$lab_cache/base-${key::12}"
+        printf '%s\n' "$lab_cache/base-$image_suite-${key::12}"
 }
 
 # The archive that this machine's own packages come from.
@@ -34,11 +36,11 @@ image_mirror() {
         printf '%s\n' "$mirror"
 }
 
-# Bases that no lab stands on, by the recipe that each has kept.
+# Bases of this suite that no lab stands on, by the recipe that each has kept.
 image_discard_unused() {
         local base
 
-        for base in "$lab_cache"/base-*; do
+        for base in "$lab_cache/base-$image_suite"-*; do
                 if ! grep -qsxF "${base%.partial}" "${lab_state%/*}"/*/recipe; then
                         rm -rf --one-file-system "$base"
                 fi
@@ -55,7 +57,7 @@ image_build() {
         image_discard_unused
         rm -rf --one-file-system "$image.partial"
         if ! mmdebstrap --variant=minbase --components=main,contrib --include="${include%,}" \
-                --aptopt='APT::Install-Recommends "false"' \
+                --aptopt='APT::Install-Recommends "false"' --aptopt="$image_apt_dates" \
                 --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
                 --customize-hook="$lab_dir/lib/setup-image \"\$1\"" \
                 "$image_suite" "$image.partial" "$mirror" >"$lab_cache/image.log" 2>&1; then
