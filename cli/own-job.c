@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/base/io.h"
+#include "agent/base/sluid.h"
 #include "agent/base/text.h"
 #include "cli/gpu-list.h"
 
@@ -21,8 +22,8 @@ static bool part_ends(const char *part, size_t n, const char *end) {
         return n >= strlen(end) && strncmp(part + n - strlen(end), end, strlen(end)) == 0;
 }
 
-/* "/system.slice/slurmstepd.scope/job_27/…", "/system.slice/n1_slurmstepd.scope/job_27/…" (v2) and
- * "/slurm/uid_1000/job_27/…", "/slurm_n1/uid_1000/job_27/…" (v1). */
+/* "/system.slice/slurmstepd.scope/job_27/…", "/system.slice/n1_slurmstepd.scope/job_27/…" (v2), with a SLUID
+ * for job_27 in 26.05, and "/slurm/uid_1000/job_27/…", "/slurm_n1/uid_1000/job_27/…" (v1). */
 static int job_of_path(const char *path, uint32_t *ret) {
         const char *part = path;
         size_t n = next_part(&part);
@@ -37,6 +38,8 @@ static int job_of_path(const char *path, uint32_t *ret) {
                 return 0;
         part += n;
         n = next_part(&part);
+        if (v2 && is_sluid(part, n))
+                return sluid_job(path, (size_t) (part - path) + n, ret);
         if (!startswith(part, "job_") || n - strlen("job_") >= sizeof number)
                 return 0;
         (void) snprintf(number, sizeof number, "%.*s", (int) (n - strlen("job_")), part + strlen("job_"));

@@ -2,6 +2,7 @@
 #include "agent/driver/owner.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "agent/base/cleanup.h"
 #include "agent/base/io.h"
 #include "agent/base/parse.h"
+#include "agent/base/sluid.h"
 #include "agent/base/text.h"
 
 #define CGROUP_MAX      (64U << 10)
@@ -18,13 +20,24 @@
 /* Engines take 64 digits; a person may name one otherwise. */
 #define CONTAINER_ID_LENGTH_MAX 64
 
-/* A job's folder in Slurm 26.05: 's' and 13 characters. */
-#define SLUID_LENGTH 14
-
 static const char* endswith(const char *s, const char *suffix) {
         size_t n = strlen(s), m = strlen(suffix);
 
         return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
+}
+
+/* A job by its folder, the n-th of the path, as a number as long as one of its steps can tell it. */
+static void name_sluid(char *const *parts, size_t n, char *ret, size_t size) {
+        char folder[PATH_MAX] = "";
+        size_t used = 0;
+        uint32_t number;
+
+        for (size_t i = 0; i <= n && used < sizeof folder; i++)
+                used += (size_t) snprintf(folder + used, sizeof folder - used, "/%s", parts[i]);
+        if (used < sizeof folder && sluid_job(folder, used, &number) > 0)
+                (void) snprintf(ret, size, "job %u", number);
+        else
+                (void) snprintf(ret, size, "job %s", parts[n]);
 }
 
 /* "/system.slice/slurmstepd.scope/job_27/step_0", "/system.slice/n1_slurmstepd.scope/…" (v2),
@@ -41,8 +54,8 @@ static bool find_job(char *const *parts, size_t n, char *ret, size_t size) {
                         return true;
                 }
                 if (slurm && i + 1 < n && startswith(parts[i + 1], "step_") &&
-                                strlen(parts[i]) == SLUID_LENGTH && parts[i][0] == 's') {
-                        (void) snprintf(ret, size, "job %s", parts[i]);
+                                is_sluid(parts[i], strlen(parts[i]))) {
+                        name_sluid(parts, i, ret, size);
                         return true;
                 }
                 slurm = slurm || endswith(parts[i], "slurmstepd.scope") || streq(parts[i], "slurm") ||

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "agent/base/io.h"
+#include "agent/base/sluid.h"
 #include "agent/base/text.h"
 #include "agent/driver/owner.h"
 #include "agent/driver/vendor.h"
@@ -25,9 +26,6 @@
 
 /* As engines make them. */
 #define CONTAINER_ID_LENGTH 64
-
-/* SLUIDs, which name jobs in Slurm 26.05: 's' and 13 characters. */
-#define SLUID_LENGTH 14
 
 /* slurmd's configuration, also where it came from the controller. */
 static const char *const slurm_confs[] = { "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf",
@@ -125,7 +123,7 @@ static int search_processes(Search *search) {
                         continue; /* gone */
                 owner_from_cgroup(text, where, sizeof where);
                 if (startswith(where, "job s"))
-                        search->jobs_known = false; /* a SLUID: it may be any job */
+                        search->jobs_known = false; /* a SLUID without a step: it may be any job */
                 else if (where[0])
                         search_see(search, where);
         }
@@ -142,7 +140,7 @@ int step_socket_parse(const char *name, uint32_t *ret_job) {
                         !dot[1])
                 return 0;
         n = (size_t) (dot - underscore) - 1;
-        if (n == SLUID_LENGTH && underscore[1] == 's')
+        if (is_sluid(underscore + 1, n))
                 return -EOPNOTSUPP;
         if (n >= sizeof id)
                 return 0;

@@ -108,5 +108,41 @@ touch /run/tray/spool-n1/n1_s0123456789abc.0
 like "a step that is named by a SLUID may be anyone's" "$(tenants)" 'slurm/27.0 unknown'
 like "tenants have to be some" "$(ask tenants 5 "; reboot")" '^InvalidArgs: '
 
+# Slurm 26.05 names a job's folder in the cgroups by a SLUID, and each step of the job has a slurmstepd with a title.
+rm /run/tray/spool-n1/*
+[ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ] || mount -t cgroup2 none /sys/fs/cgroup
+slice=/sys/fs/cgroup/gpuagent-$(readlink /proc/self/ns/pid | tr -dc 0-9).slice
+job=$slice/n1_slurmstepd.scope/s39XM8NARV2100
+remove_slice() { until find "$slice" -depth -type d -exec rmdir {} + 2>/dev/null; do sleep 0.05; done; }
+trap 'kill -KILL $process $step 2>/dev/null; remove_slice' EXIT
+# enter FOLDER: the last process, which then does what a process does.
+enter() { echo $! >"$job/$1/cgroup.procs"; }
+# stepd JOB
+stepd() {
+        bash -c "exec -a 'slurmstepd: [$1.extern]' sleep 1000" &
+        step=$!
+        mkdir -p "$job/step_extern/slurm" && enter step_extern/slurm
+        until grep -q ^slurmstepd "/proc/$step/cmdline"; do sleep 0.01; done
+}
+end_stepd() { kill -KILL $step && wait $step 2>/dev/null; }
+mkdir -p "$job/step_0/user"
+sleep 1000 &
+process=$!
+enter step_0/user
+like "a process of a job that no step tells may be anyone's" "$(tenants)" 'slurm/27.0 unknown'
+stepd 28
+like "another job's is no sign of this one" "$(tenants)" 'slurm/27.0 no-sign'
+end_stepd
+stepd 27
+like "its own is" "$(tenants)" 'slurm/27.0 alive'
+kill -KILL $process && wait $process 2>/dev/null
+rm /etc/gpuagent/gpuagentd.yaml.d/60-refuse.yaml
+hold "$nobody" SLURM_JOB_ID=28 "SLURM_JOB_UID=$nobody"
+enter step_0/user
+is "and what the job left on a GPU is known by it" "$(leftovers)" ""
+wait "$held" 2>/dev/null
+like "by the number that people know" "$(tail -n 1 /run/tray/gpuagent-driver.log)" "sleep \\(pid $held, user nobody, job 27\\)"
+end_stepd
+
 stop_service gpuagent-driver
 finish
