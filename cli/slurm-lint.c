@@ -185,17 +185,19 @@ static void lint_timeouts(SlurmLint *lint) {
                                 LONG_ENOUGH_SEC);
 }
 
-/* What keeps the driver open for as long as slurmd runs, so that no reset is granted. */
+/* What keeps the driver open for as long as slurmd runs, so that no reset is granted. Which Slurm reads
+ * these files is not known: from 25.11 on it closes the driver once it has found the GPUs. */
 static void lint_holders(SlurmLint *lint) {
         const SlurmSetting *energy = slurm_conf_get(lint->slurm, "AcctGatherEnergyType");
 
         for (size_t i = 0; lint->gres && i < lint->gres->n; i++)
                 if (strcasecmp(lint->gres->settings[i].key, "AutoDetect") == 0 &&
                                 strcasecmp(lint->gres->settings[i].value, "nvml") == 0)
-                        find(lint, SEVERITY_ERROR, &lint->gres->settings[i],
-                                        "AutoDetect=nvml: slurmd keeps the driver open, and no GPU can be "
-                                        "reset; write the GPUs into gres.conf, as gpuagentctl gres prints "
-                                        "them");
+                        find(lint, SEVERITY_WARNING, &lint->gres->settings[i],
+                                        "AutoDetect=nvml: before Slurm 25.11 slurmd keeps the driver open, "
+                                        "and "
+                                        "no GPU can be reset; write the GPUs into gres.conf, as gpuagentctl "
+                                        "gres prints them");
         if (energy && strcasestr(energy->value, "gpu"))
                 find(lint, SEVERITY_ERROR, energy,
                                 "AcctGatherEnergyType=%s: slurmd keeps the driver open, and no GPU can be "
