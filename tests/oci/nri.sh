@@ -56,7 +56,14 @@ ${image:+[plugins.\"$images\"$image]
   disable = false
   socket_path = "/run/tray/nri.sock"
 CONFIG
+        ! requires_plugins || cat <<'CONFIG'
+[plugins."io.containerd.nri.v1.nri".default_validator]
+  enable = true
+  required_plugins = ["gpuagent"]
+CONFIG
 }
+# Since 2.2 containerd can be told to start nothing without the plugin.
+requires_plugins() { [[ $(printf '%s\n' 2.2 "${containerd_version#v}" | sort -V | head -n 1) == 2.2 ]]; }
 inside() { chroot "$root" "$@"; }
 cri() { inside cri "$@"; }
 
@@ -178,6 +185,10 @@ refused "and is asked" "GPU 1 is leased to pod/$pod_c" $pod_a 1 main 'exit 0'
 
 # Its pod's end is not told to anybody: plugin and containerd are away.
 stop_service gpuagent-nri
+if requires_plugins; then
+        pod $pod_b # by which it sees that the plugin is gone
+        refused "without its plugin containerd starts no container" 'required plugin "gpuagent" not present' $pod_b "" lonely 'exit 0'
+fi
 kill_containerd
 pkill -KILL containerd-shim && pkill -KILL -x sleep
 eventually 20 "a pod whose end nobody tells of keeps its GPU while its cgroup is there" eval '[ "$(gpu 1 Tenant)" != "" ]'
