@@ -67,7 +67,7 @@ static int assign(const Domain *domain, const Member *members, size_t n, const P
                 r = program_run_as_we_are(words, now_monotonic_usec() + ASSIGN_TIMEOUT_USEC, &output);
         if (r == 0)
                 return 0;
-        why = r == -ETIMEDOUT ? "does not end" : r < 0 ? strerror(-r) : last_line(output);
+        why = r == -ETIMEDOUT ? "it does not end" : r < 0 ? strerror(-r) : last_line(output);
         (void) failure_set(failure, CLI_FAILED, "%s: the fabric refuses (client.fabric-assign): %.256s",
                         tray_name(domain, members), why[0] ? why : "it does not say why");
         return r < 0 ? r : -EIO;
@@ -131,8 +131,10 @@ static int set_back(const Domain *domain, const Member *members, size_t n, const
         return r;
 }
 
-/* Puts GPUs of one tray back where they were; `told`: and tells their tray. What cannot be is said. */
-static void undo(const Domain *domain, const Member *members, size_t n, const Partition *to, bool told) {
+/* Puts GPUs of one tray back where they were; `told`: and tells their tray. What cannot be is said. *hangs:
+ * the fabric has not answered in time, and is not asked any more. */
+static void undo(const Domain *domain, const Member *members, size_t n, const Partition *to, bool told,
+                bool *hangs) {
         for (size_t i = 0, same; i < n; i += same) {
                 const Partition *before = &members[i].before;
                 CLEANUP(failure_done) Failure failure = {};
@@ -143,13 +145,18 @@ static void undo(const Domain *domain, const Member *members, size_t n, const Pa
                         ;
                 if (before->id == UNKNOWN_U32)
                         r = failure_set(&failure, CLI_FAILED, "its partition is not known");
+                else if (*hangs)
+                        r = failure_set(&failure, CLI_FAILED, "the fabric does not answer");
                 else
                         r = assign(domain, members + i, same, before, &failure);
+                *hangs |= r == -ETIMEDOUT;
                 if (r >= 0 && told)
                         r = set_back(domain, members + i, same, to, &failure);
                 if (r < 0 && members_format(members + i, same, &list) >= 0)
-                        print_complaint("%s: %s cannot be put back: %s", tray_name(domain, &members[i]),
-                                        list, failure.message ?: "out of memory");
+                        print_complaint("%s: %s cannot be put back: %s; when that is mended, the same "
+                                        "command finishes the change",
+                                        tray_name(domain, &members[i]), list,
+                                        failure.message ?: "out of memory");
         }
 }
 
@@ -206,6 +213,7 @@ static int change_trays(const Domain *domain, const Partition *to, bool *told, F
 
 static int change_all(Domain *domain, const Partition *to, Failure *failure) {
         CLEANUP(free_ptr) bool *told = calloc(domain->n_members + 1, sizeof *told);
+        bool hangs = false;
         size_t moved;
         int r;
 
@@ -220,7 +228,7 @@ static int change_all(Domain *domain, const Partition *to, Failure *failure) {
         heed_others(domain, to);
         for (size_t i = 0, n; i < moved; i += n) {
                 n = domain_same_tray(domain, i);
-                undo(domain, &domain->members[i], n, to, told[i]);
+                undo(domain, &domain->members[i], n, to, told[i], &hangs);
         }
         domain_refresh(domain); /* a tray that has seen what is undone looks again */
         return r;

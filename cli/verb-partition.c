@@ -157,7 +157,7 @@ static int check_change(const Domain *domain, const Partition *to, bool alone, F
 static int change(Domain *domain, const Partition *to, bool alone, const char *done, Failure *failure) {
         int r;
 
-        r = domain->n_members > 0 ? domain_change(domain, to, failure) : 0;
+        r = domain_change(domain, to, failure);
         if (r < 0)
                 return r;
         if (!domain->options->quiet)
