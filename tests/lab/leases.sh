@@ -58,17 +58,6 @@ later_run_takes_over() {
         on "$tray" 'gpuagentctl --quiet release --tenant slurm/3999999.1'
 }
 
-bus_restarts_during_an_epilog() {
-        job=$(submit -w "$tray" --gpus=4 'true')
-        within 30 "an epilog resets" is_resetting "$tray"
-        # logind does not come back to a bus that restarts, and logins wait for it.
-        succeeds "the bus restarts meanwhile" on "$tray" 'systemctl restart dbus systemd-logind'
-        within 90 "the job ends" job_is_over "$job"
-        is "its GPUs were reset" "$(audit "$tray" "$job")" "job $job: GPUs 0,1,2,3 reset"
-        within 20 "the node is idle" node_is "$tray" idle
-        within 20 "the agent's name is back" on "$tray" 'busctl status org.gpuagent1'
-}
-
 # A slurmd in a container sees the agent's folder and munge's, and nothing else of /run.
 epilog_in_a_chroot() {
         local output
@@ -141,7 +130,6 @@ gate_is_off() {
 begin gate
 lease_outlives_the_agent
 later_run_takes_over
-bus_restarts_during_an_epilog
 epilog_in_a_chroot
 maintenance_closes_the_gate
 observe_only_tells
