@@ -121,10 +121,13 @@ Type=gb200 File=/dev/nvidia3 Links=0,0,0,-1"
         within 20 "the GPUs are clean" column_is "$tray" STATE 'clean clean clean clean'
 }
 
-# Only root can put a file there, and what is in it is as good as the journal's own.
+# import_xid GPU XID [SECONDS]: by a clock that is off by so much. Only root can put a file there, and what is in it is as
+# good as the journal's own.
 import_xid() {
-        on "$tray" "gpuagent-emulate xid $1 $2 --export | /usr/lib/systemd/systemd-journal-remote \
-                --output=/var/log/journal/\$(cat /etc/machine-id)/kernel-$1-$2.journal -"
+        on "$tray" "gpuagent-emulate xid $1 $2 --export |
+                sed s/^__REALTIME_TIMESTAMP=.*/__REALTIME_TIMESTAMP=\$((\$(date +%s) + ${3-0}))000000/ |
+                /usr/lib/systemd/systemd-journal-remote \
+                        --output=/var/log/journal/\$(cat /etc/machine-id)/kernel-\$(date +%s%N).journal -"
 }
 
 kernel_tells_of_an_xid() {
@@ -137,6 +140,17 @@ kernel_tells_of_an_xid() {
         import_xid 1 $xid >/dev/null 2>&1
         within 20 "an Xid that the kernel has told reaches the agent" property_is "$tray" 1 LastXid $xid
         is "one that a user has logged does not" "$(property "$tray" 0 LastXid)" "$before"
+}
+
+# As the journal does when the clock was set: a new file, with times before or after all that it had.
+xids_come_by_any_clock() {
+        local day=86400 years=$((10 * 365 * 86400)) xid=100 offset
+
+        for offset in $day 0 $years -$years 0; do
+                xid=$((xid + 1))
+                import_xid 2 $xid "$offset" >/dev/null 2>&1
+                within 20 "an Xid of a clock that is $offset s off is heard, after those before" property_is "$tray" 2 LastXid $xid
+        done
 }
 
 # as_job COMMAND: joe's, on GPU 0; its output, when the epilog has ended.
@@ -190,6 +204,7 @@ shell_script_is_an_epilog
 shell_script_is_refused
 slurm_discovers_the_gpus
 kernel_tells_of_an_xid
+xids_come_by_any_clock
 tenants_find_what_was_left
 load_shows
 finish
