@@ -56,6 +56,18 @@ slurmd_restarts_during_an_epilog() {
         within 60 "the node is idle" node_is "$tray" idle
 }
 
+# From 23.11 on slurmd is executed anew for it.
+slurm_is_reconfigured_during_an_epilog() {
+        local job
+
+        job=$(submit -w "$tray" --gpus=4 'true')
+        within 30 "an epilog resets" is_resetting "$tray"
+        succeeds "Slurm is reconfigured meanwhile" controller 'scontrol reconfigure'
+        within 120 "the job ends" job_is_over "$job"
+        is "its audit line is there" "$(audit "$tray" "$job")" "job $job: GPUs 0,1,2,3 reset"
+        within 60 "the node is idle" node_is "$tray" idle
+}
+
 # The job's processes are slurmd's for the journal, as there are no cgroups for jobs here.
 journal_quota_is_used_up() {
         local job
@@ -82,5 +94,6 @@ on "$tray" 'rm -f /shared/go'
 two_epilogs_at_once
 job_without_gpus
 slurmd_restarts_during_an_epilog
+slurm_is_reconfigured_during_an_epilog
 journal_quota_is_used_up
 finish

@@ -118,8 +118,23 @@ limit_of_slurm() {
         succeeds "the tray is ready again" tray_is_ready "$tray"
 }
 
+# One prolog or epilog at a time: none of them waits for another one's.
+serial() {
+        local job start
+
+        slurm_conf "${gate_lines/Contain/Contain,Serial}"
+        start=$(date +%s)
+        job=$(submit -w "$tray" --gpus=1 --array=1-4 'true')
+        within 120 "with PrologFlags=Serial an array ends" job_is_over "$job"
+        is "all of its jobs have completed" "$(job_state "$job" | sort | uniq -c | xargs)" '4 COMPLETED'
+        is "each has its reset" "$(audited_since "$start" | grep -c '^job [0-9]*: GPUs [0-3] reset$')" 4
+        slurm_conf "$gate_lines"
+        within 60 "the node is idle" node_is "$tray" idle
+}
+
 begin gate
 array
+serial
 requeue
 heterogeneous
 whole_node
