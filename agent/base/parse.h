@@ -53,8 +53,8 @@ int list_parse(const char *s, char ***ret);
 /* "[a-z]+/[A-Za-z0-9][A-Za-z0-9._-]*" of up to TENANT_MAX bytes. */
 bool tenant_is_valid(const char *s);
 
-/* The length of the pod's UID that a text begins with, 0 for none: 8-4-4-4-12 digits, with _ for - in the name
- * of a slice, or the 32 of a static pod, which kubelet makes of its manifest. */
+/* The length of the pod's UID that a text begins with, 0 for none: 8-4-4-4-12 digits, with _ for - in the
+ * name of a slice, or the 32 of a static pod, which kubelet makes of its manifest. */
 size_t pod_uid_length(const char *s);
 
 /* The text is one, as kubelet spells it. */
