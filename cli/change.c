@@ -160,9 +160,10 @@ static void undo(const Domain *domain, const Member *members, size_t n, const Pa
         }
 }
 
-/* What somebody else has moved meanwhile is put back where he has it, so that fabric and tray agree. */
+/* What somebody else has moved meanwhile is put back where he has it, so that fabric and tray agree. A look
+ * would only tell the tray what we did to the fabric. */
 static void heed_others(Domain *domain, const Partition *to) {
-        domain_refresh(domain);
+        domain_reread(domain);
         for (size_t i = 0; i < domain->n_members; i++) {
                 const GpuView *gpu = domain_gpu(domain, &domain->members[i]);
 

@@ -88,14 +88,15 @@ static void finish_refresh(HostTray *tray, Call *call, TrayQuestion *question) {
                 (void) tray_ask(tray->client, question, &tray->failure);
 }
 
-void domain_refresh(Domain *domain) {
+/* `look`: after a look of their agents at the driver. */
+static void ask_again(Domain *domain, bool look) {
         size_t n = domain->trays.n_trays;
         CLEANUP(free_ptr) Call *calls = calloc(n + 1, sizeof *calls);
         CLEANUP(free_ptr) TrayQuestion *questions = calloc(n + 1, sizeof *questions);
 
         if (!calls || !questions)
                 return; /* what was known is not new, and still true */
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; look && i < n; i++)
                 if (host_tray_is_there(&domain->trays.trays[i]))
                         start_refresh(&domain->trays.trays[i], &calls[i]);
         for (size_t i = 0; i < n; i++)
@@ -111,6 +112,14 @@ void domain_refresh(Domain *domain) {
                 tray_question_done(&questions[i]);
                 call_done(&calls[i]);
         }
+}
+
+void domain_refresh(Domain *domain) {
+        ask_again(domain, true);
+}
+
+void domain_reread(Domain *domain) {
+        ask_again(domain, false);
 }
 
 void partition_of_gpu(const GpuView *gpu, Partition *ret) {

@@ -45,6 +45,9 @@ int domain_open(const Options *options, char *const *specs, Domain *ret, Failure
  * gone then has its failure. */
 void domain_refresh(Domain *domain);
 
+/* The same without a look. */
+void domain_reread(Domain *domain);
+
 /* Chooses the GPUs that a spec names (see gpu-spec.h), or all that are in a partition. 0 · negative, and
  * *failure says which is not there. */
 int domain_choose(Domain *domain, const char *spec, Failure *failure);

@@ -9,7 +9,9 @@ PATH=$GPUAGENT_BUILD/cli:$GPUAGENT_BUILD/agent/emulation:$PATH
 
 rack=$(mktemp -d)
 trap 'rack_down "$rack" 2>/dev/null' EXIT
-rack_up "$rack" tray1 tray2 || { echo "Bail out! a tray did not come up" && exit 1; }
+# The trays look when they are told something, and else at no time that could be the wrong one.
+echo 'driver: {poll-interval: 1h}' >"$rack/trays.yaml"
+RACK_CONFIG=$rack/trays.yaml rack_up "$rack" tray1 tray2 || { echo "Bail out! a tray did not come up" && exit 1; }
 
 real=$(realpath "$here/../../agent/emulation/fabric-assign")
 # The fabric, and what goes wrong with it: "refuses TRAY", "ends the agent of TRAY", "meanwhile TRAY COMMAND..." with another
@@ -125,6 +127,13 @@ is "before a GPU is reset into it" "$(cliques)" "1 1 1 1 1 1 1 1"
 rm "$rack/fault"
 partition remove 2 tray1:0 >/dev/null
 is "each goes his way" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;2 tray2 0"
+partition delete theirs >/dev/null
+echo "meanwhile tray1 create theirs --id 9 tray2:0" >"$rack/fault"
+exits 1 "a GPU that somebody else takes meanwhile" partition create ours --id 8 tray1:0 tray2:0
+like "is not taken again" "$output" 'tray2: GPU 0 is in partition 9 theirs meanwhile'
+rm "$rack/fault"
+is "but stays his, by the trays" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;9 tray2 0"
+is "and by the fabric" "$(fabric)" "0 0 0 0 9 0 0 0"
 partition delete theirs >/dev/null
 echo "interrupts tray2" >"$rack/fault"
 setsid gpuagentctl --config "$rack/config" partition add default tray1 tray2 >/dev/null 2>&1
