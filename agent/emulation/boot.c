@@ -148,11 +148,9 @@ static int tray_fill(
 
         header_fill(config, preset, header);
         if (header->model.cluster) {
-                if (uuid_parse(config->cluster_uuid, header->cluster_uuid) < 0) {
-                        (void) asprintf(ret_message, "cluster-uuid \"%s\" is not a UUID",
+                if (uuid_parse(config->cluster_uuid, header->cluster_uuid) < 0)
+                        return emulation_refuse(-EINVAL, ret_message, "cluster-uuid \"%s\" is not a UUID",
                                         config->cluster_uuid);
-                        return -EINVAL;
-                }
                 if (config->partition != PARTITION_NONE) {
                         r = tray_add_partition(tray, &partition);
                         if (r < 0)
@@ -167,11 +165,9 @@ static int tray_fill(
         for (uint32_t i = 0; i < header->n_gpus; i++) {
                 TrayGpu *gpu = &tray->gpus[i];
 
-                if (gpu_set_identity(config, preset, i, gpu) < 0) {
-                        (void) asprintf(ret_message, "GPU %u's UUID, bus id, minor or serial is not valid",
-                                        i);
-                        return -EINVAL;
-                }
+                if (gpu_set_identity(config, preset, i, gpu) < 0)
+                        return emulation_refuse(-EINVAL, ret_message,
+                                        "GPU %u's UUID, bus id, minor or serial is not valid", i);
                 gpu->partition = header->model.cluster ? config->partition : PARTITION_NONE;
                 gpu->settle_usec = TRAY_SETTLE_DEFAULT;
                 gpu->links_up = UINT64_MAX;
@@ -179,9 +175,7 @@ static int tray_fill(
         }
 
         r = identities_are_unique(tray);
-        if (r < 0)
-                (void) asprintf(ret_message, "two GPUs have the same UUID, bus id or minor");
-        return r;
+        return r < 0 ? emulation_refuse(r, ret_message, "two GPUs have the same UUID, bus id or minor") : 0;
 }
 
 /* The driver's load trains the fabric as a reset does: what partitions say takes effect. */
@@ -257,15 +251,12 @@ int tray_boot(const EmulationConfig *config, char **ret_message) {
         const GpuPreset *preset = gpu_preset_find(config->preset);
         int r;
 
-        if (!preset) {
-                (void) asprintf(ret_message, "there is no preset \"%s\" (gb200, gb300, b200, h100)",
-                                config->preset);
-                return -EINVAL;
-        }
-        if (dialect_from_string(config->dialect) < 0) {
-                (void) asprintf(ret_message, "there is no dialect \"%s\" (nvidia, ai-lab)", config->dialect);
-                return -EINVAL;
-        }
+        if (!preset)
+                return emulation_refuse(-EINVAL, ret_message,
+                                "there is no preset \"%s\" (gb200, gb300, b200, h100)", config->preset);
+        if (dialect_from_string(config->dialect) < 0)
+                return emulation_refuse(-EINVAL, ret_message, "there is no dialect \"%s\" (nvidia, ai-lab)",
+                                config->dialect);
 
         r = make_directory(TRAY_DIRECTORY, 0755);
         if (r >= 0)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,11 +173,9 @@ static int read_document(
 
         if (!root) /* an empty file */
                 return 0;
-        if (root->type != YAML_MAPPING_NODE) {
-                (void) asprintf(ret_message, "%s:%zu: expected \"key: value\" lines", path,
+        if (root->type != YAML_MAPPING_NODE)
+                return emulation_refuse(-EINVAL, ret_message, "%s:%zu: expected \"key: value\" lines", path,
                                 root->start_mark.line + 1);
-                return -EINVAL;
-        }
 
         for (yaml_node_pair_t *pair = root->data.mapping.pairs.start; pair < root->data.mapping.pairs.top;
                         pair++) {
@@ -185,19 +184,16 @@ static int read_document(
                 const Key *key = find_key(name);
                 int r;
 
-                if (!key || seen[key - keys]) {
-                        (void) asprintf(ret_message, "%s:%zu: %s", path, name->start_mark.line + 1,
+                if (!key || seen[key - keys])
+                        return emulation_refuse(-EINVAL, ret_message, "%s:%zu: %s", path,
+                                        name->start_mark.line + 1,
                                         key ? "this key is there twice" : "unknown key");
-                        return -EINVAL;
-                }
 
                 seen[key - keys] = true;
                 r = set_key(config, key, document, value);
-                if (r < 0) {
-                        (void) asprintf(ret_message, "%s:%zu: not a valid value of %s", path,
+                if (r < 0)
+                        return emulation_refuse(r, ret_message, "%s:%zu: not a valid value of %s", path,
                                         value->start_mark.line + 1, key->name);
-                        return r;
-                }
         }
         return 0;
 }
@@ -234,18 +230,18 @@ static int read_text(EmulationConfig *config, const char *path, const char *text
         yaml_document_t document;
         yaml_parser_t parser;
 
-        if (alias_line > 0) {
-                (void) asprintf(ret_message, "%s:%zu: aliases are not taken", path, alias_line);
-                return -EINVAL;
-        }
+        if (alias_line > 0)
+                return emulation_refuse(
+                                -EINVAL, ret_message, "%s:%zu: aliases are not taken", path, alias_line);
         if (!yaml_parser_initialize(&parser))
                 return -ENOMEM;
         yaml_parser_set_input_string(&parser, (const unsigned char *) text, size);
         if (!yaml_parser_load(&parser, &document)) {
-                (void) asprintf(ret_message, "%s:%zu: %s", path, parser.problem_mark.line + 1,
-                                parser.problem ?: "not valid YAML");
+                int r = emulation_refuse(-EINVAL, ret_message, "%s:%zu: %s", path,
+                                parser.problem_mark.line + 1, parser.problem ?: "not valid YAML");
+
                 yaml_parser_delete(&parser);
-                return -EINVAL;
+                return r;
         }
         yaml_parser_delete(&parser);
         loaded = &document;
@@ -274,6 +270,18 @@ static int set_defaults(EmulationConfig *config) {
         return 0;
 }
 
+int emulation_refuse(int error, char **ret_message, const char *format, ...) {
+        va_list arguments;
+        int r;
+
+        va_start(arguments, format);
+        r = vasprintf(ret_message, format, arguments);
+        va_end(arguments);
+        if (r < 0)
+                *ret_message = NULL;
+        return error;
+}
+
 int emulation_config_load(const char *path, EmulationConfig **ret, char **ret_message) {
         CLEANUP(emulation_config_free_ptr) EmulationConfig *config = NULL;
         CLEANUP(free_ptr) char *text = NULL;
@@ -289,10 +297,8 @@ int emulation_config_load(const char *path, EmulationConfig **ret, char **ret_me
         r = file_read(AT_FDCWD, file, CONFIG_SIZE_MAX, &text, &size);
         if (r == -ENOENT && !path)
                 r = 0;
-        if (r < 0) {
-                (void) asprintf(ret_message, "%s: %s", file, strerror(-r));
-                return r;
-        }
+        if (r < 0)
+                return emulation_refuse(r, ret_message, "%s: %s", file, strerror(-r));
 
         r = read_text(config, file, text ?: "", size, ret_message);
         if (r < 0)

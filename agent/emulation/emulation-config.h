@@ -37,4 +37,7 @@ typedef struct EmulationConfig {
 int emulation_config_load(const char *path, EmulationConfig **ret, char **ret_message);
 EmulationConfig* emulation_config_free(EmulationConfig *config);
 
+/* Says why in *ret_message (to be freed; NULL without memory for it). Returns the error. */
+int emulation_refuse(int error, char **ret_message, const char *format, ...) PRINTF_FORMAT(3, 4);
+
 DEFINE_CLEANUP(EmulationConfig, emulation_config_free_ptr, emulation_config_free)
