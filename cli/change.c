@@ -160,26 +160,56 @@ static void undo(const Domain *domain, const Member *members, size_t n, const Pa
         }
 }
 
-/* What somebody else has moved meanwhile is put back where he has it, so that fabric and tray agree. A look
- * would only tell the tray what we did to the fabric. */
-static void heed_others(Domain *domain, const Partition *to) {
-        domain_reread(domain);
-        for (size_t i = 0; i < domain->n_members; i++) {
-                const GpuView *gpu = domain_gpu(domain, &domain->members[i]);
+/* What somebody else has moved meanwhile, of n members of one tray, is put back where he has it, so that
+ * fabric and tray agree. A look would only tell the tray what we did to the fabric. */
+static void heed_others(Domain *domain, Member *members, size_t n, const Partition *to) {
+        domain_reread(domain, members->tray);
+        for (size_t i = 0; i < n; i++) {
+                const GpuView *gpu = domain_gpu(domain, &members[i]);
 
                 if (gpu && gpu->partition != to->id && gpu->partition != UNKNOWN_U32)
-                        partition_of_gpu(gpu, &domain->members[i].before);
+                        partition_of_gpu(gpu, &members[i].before);
         }
 }
 
+/* Refuses members of one tray that somebody else has moved since they were chosen, before the fabric is
+ * touched: between this and the tray's own refusal there is little time. */
+static int check_unmoved(
+                Domain *domain, const Member *members, size_t n, const Partition *to, Failure *failure) {
+        const HostTray *tray = &domain->trays.trays[members->tray];
+
+        domain_reread(domain, members->tray);
+        if (!host_tray_is_there(tray))
+                return failure_set(failure, tray->failure.exit_code, "%s: %s", tray->name,
+                                tray->failure.message ?: "out of memory");
+        for (size_t i = 0; i < n; i++) {
+                const GpuView *gpu = domain_gpu(domain, &members[i]);
+                Partition now;
+                char where[96];
+
+                if (!gpu)
+                        return failure_set(failure, CLI_NO_GPU, "%s: GPU %u is there no more", tray->name,
+                                        members[i].index);
+                if (gpu->partition == members[i].before.id || gpu->partition == to->id)
+                        continue;
+                partition_of_gpu(gpu, &now);
+                partition_format(&now, where, sizeof where);
+                return failure_set(failure, CLI_FAILED, "%s: GPU %u is in partition %s meanwhile",
+                                tray->name, gpu->index, where);
+        }
+        return 0;
+}
+
 /* The fabric, one tray after the other. *ret_moved: how many members it has moved, or may have. */
-static int change_fabric(const Domain *domain, const Partition *to, size_t *ret_moved, Failure *failure) {
+static int change_fabric(Domain *domain, const Partition *to, size_t *ret_moved, Failure *failure) {
         int r = 0;
 
         *ret_moved = 0;
         for (size_t i = 0, n; r >= 0 && i < domain->n_members; i += n) {
                 n = domain_same_tray(domain, i);
-                r = assign(domain, &domain->members[i], n, to, failure);
+                r = check_unmoved(domain, &domain->members[i], n, to, failure);
+                if (r >= 0)
+                        r = assign(domain, &domain->members[i], n, to, failure);
                 if (r >= 0 || r == -ETIMEDOUT)
                         *ret_moved = i + n;
         }
@@ -226,9 +256,9 @@ static int change_all(Domain *domain, const Partition *to, Failure *failure) {
         if (r >= 0)
                 return 0;
 
-        heed_others(domain, to);
         for (size_t i = 0, n; i < moved; i += n) {
                 n = domain_same_tray(domain, i);
+                heed_others(domain, &domain->members[i], n, to);
                 undo(domain, &domain->members[i], n, to, told[i], &hangs);
         }
         domain_refresh(domain); /* a tray that has seen what is undone looks again */

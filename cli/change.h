@@ -6,7 +6,7 @@
 #include "cli/domain.h"
 
 /* Moves all members to this partition (PARTITION_NONE: out of theirs); what is there already stays. A
- * signal meanwhile waits. 0 · negative, and *failure says what has refused, which a tray does where somebody
- * else has moved a GPU since it was chosen: what was done is undone, and where that is not possible it was
+ * signal meanwhile waits. 0 · negative, and *failure says what has refused, such as somebody else's having
+ * moved a GPU since it was chosen: what was done is undone, and where that is not possible it was
  * said. */
 int domain_change(Domain *domain, const Partition *to, Failure *failure);

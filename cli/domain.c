@@ -88,38 +88,40 @@ static void finish_refresh(HostTray *tray, Call *call, TrayQuestion *question) {
                 (void) tray_ask(tray->client, question, &tray->failure);
 }
 
-/* `look`: after a look of their agents at the driver. */
-static void ask_again(Domain *domain, bool look) {
+static void take_answer(HostTray *tray, TrayQuestion *question) {
+        if (host_tray_is_there(tray)) {
+                tray_done(&tray->tray);
+                (void) tray_answer(tray->client, question, &tray->tray, &tray->failure);
+        }
+        tray_question_done(question);
+}
+
+void domain_refresh(Domain *domain) {
         size_t n = domain->trays.n_trays;
         CLEANUP(free_ptr) Call *calls = calloc(n + 1, sizeof *calls);
         CLEANUP(free_ptr) TrayQuestion *questions = calloc(n + 1, sizeof *questions);
 
         if (!calls || !questions)
                 return; /* what was known is not new, and still true */
-        for (size_t i = 0; look && i < n; i++)
+        for (size_t i = 0; i < n; i++)
                 if (host_tray_is_there(&domain->trays.trays[i]))
                         start_refresh(&domain->trays.trays[i], &calls[i]);
         for (size_t i = 0; i < n; i++)
                 if (host_tray_is_there(&domain->trays.trays[i]))
                         finish_refresh(&domain->trays.trays[i], &calls[i], &questions[i]);
         for (size_t i = 0; i < n; i++) {
-                HostTray *tray = &domain->trays.trays[i];
-
-                if (host_tray_is_there(tray)) {
-                        tray_done(&tray->tray);
-                        (void) tray_answer(tray->client, &questions[i], &tray->tray, &tray->failure);
-                }
-                tray_question_done(&questions[i]);
+                take_answer(&domain->trays.trays[i], &questions[i]);
                 call_done(&calls[i]);
         }
 }
 
-void domain_refresh(Domain *domain) {
-        ask_again(domain, true);
-}
+void domain_reread(Domain *domain, size_t place) {
+        HostTray *tray = &domain->trays.trays[place];
+        TrayQuestion question = {};
 
-void domain_reread(Domain *domain) {
-        ask_again(domain, false);
+        if (host_tray_is_there(tray))
+                (void) tray_ask(tray->client, &question, &tray->failure);
+        take_answer(tray, &question);
 }
 
 void partition_of_gpu(const GpuView *gpu, Partition *ret) {

@@ -45,8 +45,8 @@ int domain_open(const Options *options, char *const *specs, Domain *ret, Failure
  * gone then has its failure. */
 void domain_refresh(Domain *domain);
 
-/* The same without a look. */
-void domain_reread(Domain *domain);
+/* The same for one tray, by its place, and without a look. */
+void domain_reread(Domain *domain, size_t place);
 
 /* Chooses the GPUs that a spec names (see gpu-spec.h), or all that are in a partition. 0 · negative, and
  * *failure says which is not there. */

@@ -78,13 +78,17 @@ exits 1 "nor is one of that number and another name" partition create other --id
 exits 1 "or of that name and another number" partition create mine --id 8 tray1:2
 partition delete mine >/dev/null
 
-echo "meanwhile tray1 create theirs --id 9 tray2:0" >"$rack/fault"
-exits 1 "the second of two who take the same GPU is refused" partition create ours --id 8 tray1:0 tray2:0
-rm "$rack/fault"
-like "by its tray" "$output" 'tray2: GPU 0 is in partition 9 theirs meanwhile'
-unlike "with nothing left to be done by hand" "$output" 'cannot be put back'
-is "and the first one's change stands" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;9 tray2 0"
-is "in the fabric, too" "$(fabric)" "0 0 0 0 9 0 0 0"
+# Before the fabric is asked for that GPU, or while it is.
+for tray in tray1 tray2; do
+        partition delete theirs >/dev/null 2>&1
+        echo "meanwhile $tray create theirs --id 9 tray2:0" >"$rack/fault"
+        exits 1 "the second of two who take the same GPU is refused" partition create ours --id 8 tray1:0 tray2:0
+        rm "$rack/fault"
+        like "by its tray" "$output" 'tray2: GPU 0 is in partition 9 theirs meanwhile'
+        unlike "with nothing left to be done by hand" "$output" 'cannot be put back'
+        is "and the first one's change stands" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;9 tray2 0"
+        is "in the fabric, too" "$(fabric)" "0 0 0 0 9 0 0 0"
+done
 in_rack "$rack" tray1 sh -c 'echo $$ >/run/tray/holder && exec sleep 1000 3<>/run/tray/devices/nvidia1' &
 eventually 10 "a process has a GPU" in_rack "$rack" tray1 sh -c '[ -e "/proc/$(cat /run/tray/holder)/fd/3" ]'
 partition create waits --id 8 tray1:1 --wait >"$rack/out" 2>&1 &

@@ -128,7 +128,7 @@ rm "$rack/fault"
 partition remove 2 tray1:0 >/dev/null
 is "each goes his way" "$(partitions)" "0 tray1 0,1,2,3;0 tray2 1,2,3;2 tray2 0"
 partition delete theirs >/dev/null
-echo "meanwhile tray1 create theirs --id 9 tray2:0" >"$rack/fault"
+echo "meanwhile tray2 create theirs --id 9 tray2:0" >"$rack/fault"
 exits 1 "a GPU that somebody else takes meanwhile" partition create ours --id 8 tray1:0 tray2:0
 like "is not taken again" "$output" 'tray2: GPU 0 is in partition 9 theirs meanwhile'
 rm "$rack/fault"
