@@ -6,9 +6,10 @@
 # shellcheck source-path=SCRIPTDIR source=helper.sh
 . "$(dirname "$0")/helper.sh"
 
-# The lines of a command of joe's, without the spaces that only line it up.
+# The lines of a command of joe's, without the spaces that only line it up; and without the sockets of GPUs, which Slurm
+# 26.05 keeps once slurmd has found the GPUs by itself.
 lines() {
-        joe "$1" 2>&1 | sed -E 's/[[:space:]]+/ /g; s/^ //; s/ $//'
+        joe "$1" 2>&1 | sed -E 's/[[:space:]]+/ /g; s/^ //; s/ $//; s/\(S:[0-9,-]+\)//'
 }
 
 # wait_reason JOB: why it waits.
