@@ -165,9 +165,14 @@ static int see_annotations(json_object *annotations, OciContainer *container) {
         CLEANUP(json_put_ptr) json_object *parsed = NULL;
         int r = 0;
 
-        /* CRI-O has kubelet's alone in this one. */
-        if (kubelets && json_read_object(kubelets, strlen(kubelets), &parsed) >= 0)
+        /* CRI-O has kubelet's alone in this one; "null" for none. */
+        if (kubelets) {
+                r = json_read_object(kubelets, strlen(kubelets), &parsed);
+                if (r == -ENOMEM)
+                        return r;
                 annotations = parsed;
+                r = 0;
+        }
         if (!annotations)
                 return 0;
         json_object_object_foreach(annotations, key, value) {

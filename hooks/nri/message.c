@@ -68,6 +68,16 @@ static int see_linux(const Nri__LinuxContainer *os, OciContainer *ret) {
         return r;
 }
 
+/* CRI-O gives a container all that the pod's author has written on the pod, and acts on none of it. What
+ * kubelet writes for a container is not the pod's. */
+static bool is_the_pods(const Nri__Pod *pod, const Nri__Entry *annotation) {
+        for (size_t i = 0; i < pod->n_annotations; i++)
+                if (streq(pod->annotations[i]->key, annotation->key) &&
+                                streq(pod->annotations[i]->value, annotation->value))
+                        return true;
+        return false;
+}
+
 static int see_container(const Nri__Pod *pod, const Nri__Container *container, OciContainer *ret) {
         int r = 0;
 
@@ -76,9 +86,12 @@ static int see_container(const Nri__Pod *pod, const Nri__Container *container, O
                 r = oci_see_mount(ret, container->mounts[i]->destination, container->mounts[i]->source);
         for (size_t i = 0; r >= 0 && i < container->n_environment; i++)
                 r = oci_see_variable(ret, container->environment[i]);
-        for (size_t i = 0; r >= 0 && i < container->n_annotations; i++)
-                r = oci_see_annotation(
-                                ret, container->annotations[i]->key, container->annotations[i]->value);
+        for (size_t i = 0; r >= 0 && i < container->n_annotations; i++) {
+                const Nri__Entry *annotation = container->annotations[i];
+
+                if (!is_the_pods(pod, annotation))
+                        r = oci_see_annotation(ret, annotation->key, annotation->value);
+        }
         /* What the pod's author asked of CDI by name, as an annotation would. */
         for (size_t i = 0; r >= 0 && i < container->n_cdi_devices; i++)
                 r = oci_see_annotation(ret, "cdi.k8s.io/nri", container->cdi_devices[i]->name);

@@ -107,6 +107,9 @@ static void test_annotations_of_cdi_name_gpus_and_no_others_do(void **state) {
         has("\"annotations\":{\"cdi.k8s.io/x\":\"nvidia.com/gpu=1\",\"io.kubernetes.cri-o.Annotations\":"
             "\"{\\\"cdi.k8s.io/y\\\":\\\"nvidia.com/gpu=0\\\"}\"},",
                         "0");
+        has("\"annotations\":{\"cdi.k8s.io/x\":\"nvidia.com/gpu=1\",\"io.kubernetes.cri-o.Annotations\":"
+            "\"null\"},",
+                        "");
 }
 
 static void test_who_sees_all_devices_has_none_by_that(void **state) {

@@ -267,6 +267,32 @@ static void test_a_container_goes_through_the_gate_before_it_is_made(void **stat
         assert_int_equal(f.told.ends, 0);
 }
 
+static void test_an_annotation_of_the_pods_author_books_nothing(void **state) {
+        CLEANUP(fixture_end) Fixture f;
+        static char key[] = "cdi.k8s.io/x", value[] = "nvidia.com/gpu=1";
+        Nri__Entry entry = NRI__ENTRY__INIT, *entries[] = { &entry };
+        WireMessage message;
+        Event e;
+
+        fixture_begin(&f);
+        fixture_hear(&f, &message);
+        event_init(&e);
+        entry.key = key;
+        entry.value = value;
+        e.os.n_devices = 0;
+        e.container.annotations = entries;
+        e.container.n_annotations = 1;
+        fixture_call(&f, "CreateContainer", &e.event.base);
+        assert_string_equal(f.told.gpu, "1");
+
+        /* As CRI-O passes it on. */
+        e.pod.annotations = entries;
+        e.pod.n_annotations = 1;
+        fixture_call(&f, "CreateContainer", &e.event.base);
+        assert_int_equal(f.told.gates, 2);
+        assert_string_equal(f.told.gpu, "");
+}
+
 static void test_what_a_pod_has_ends_with_the_pod(void **state) {
         CLEANUP(fixture_end) Fixture f;
         Nri__StateEvent change = NRI__STATE_EVENT__INIT;
@@ -499,6 +525,7 @@ int main(void) {
                 cmocka_unit_test(test_it_asks_for_no_event_that_an_old_runtime_does_not_know),
                 cmocka_unit_test(test_a_list_that_goes_on_is_let_go_on),
                 cmocka_unit_test(test_a_container_goes_through_the_gate_before_it_is_made),
+                cmocka_unit_test(test_an_annotation_of_the_pods_author_books_nothing),
                 cmocka_unit_test(test_what_a_pod_has_ends_with_the_pod),
                 cmocka_unit_test(test_the_end_of_a_sandbox_before_is_no_end_of_the_pod),
                 cmocka_unit_test(test_a_container_of_no_pod_ends_with_itself),
