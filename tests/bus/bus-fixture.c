@@ -111,6 +111,12 @@ void fixture_stop(pid_t *pid, int signal_number) {
         *pid = 0;
 }
 
+/* A bus that is busy may name the old one still when the next is asked for. */
+void fixture_stop_agent(Fixture *f, int signal_number) {
+        fixture_stop(&f->agent, signal_number);
+        wait_until(!fixture_has_name(f));
+}
+
 /* Somebody listens, and has not merely made the socket. */
 static bool socket_is_there(const Fixture *f, const char *name) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

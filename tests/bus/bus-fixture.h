@@ -59,6 +59,7 @@ void fixture_start_driver(Fixture *f);
 void fixture_start_agent(Fixture *f);
 void fixture_spawn_agent(Fixture *f); /* without waiting for its name */
 void fixture_stop(pid_t *pid, int signal_number);
+void fixture_stop_agent(Fixture *f, int signal_number); /* until its name is gone, too */
 
 /* A connection as this user; the group 0 for none. */
 sd_bus* fixture_connect(const Fixture *f, uid_t uid, gid_t group);

@@ -188,7 +188,7 @@ static void test_leases_outlive_the_agent(void **state) {
         acquire(f, "slurm/1.0", "0", NULL);
         fixture_expect(f->root, MANAGER, "Acquire", NULL, "sasa{sv}", "pod/x", 2, "2", "3", 0);
         for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
-                fixture_stop(&f->agent, signals[i]);
+                fixture_stop_agent(f, signals[i]);
                 fixture_start_agent(f);
                 assert_tenant(f, GPU_PATH("0"), "slurm/1.0");
                 assert_tenant(f, GPU_PATH("2"), "pod/x");
@@ -404,7 +404,7 @@ static void test_maintenance_refuses_with_its_reason_and_asks_nothing(void **sta
         fixture_expect(f->root, MANAGER, "Refresh", maintenance, "a{sv}", 0);
         fixture_expect(f->root, MANAGER, "Verify", maintenance, "asa{sv}", 0, 0);
 
-        fixture_stop(&f->agent, SIGKILL);
+        fixture_stop_agent(f, SIGKILL);
         fixture_spawn_agent(f);
         wait_until(fixture_has_name(f));
         kept = fixture_text(f, MANAGER, "MaintenanceReason");

@@ -218,7 +218,7 @@ static void test_an_agent_without_a_bus_serves_the_private_socket_and_finds_a_bu
         Fixture *f = *state;
         CLEANUP(bus_close_ptr) sd_bus *private = NULL;
 
-        fixture_stop(&f->agent, SIGTERM);
+        fixture_stop_agent(f, SIGTERM);
         fixture_stop_bus(f);
         fixture_spawn_agent(f);
         wait_until(fixture_connect_private(f, 0, &private) == 0);
@@ -412,6 +412,7 @@ static void test_asked_twice_it_ends_at_once_also_in_the_middle_of_a_reset(void 
         start = now_monotonic_usec();
         fixture_stop(&f->agent, SIGTERM);
         assert_true(now_monotonic_usec() - start < USEC_PER_SEC);
+        wait_until(!fixture_has_name(f));
 
         /* What was clean before the reset began is not clean for its successor. */
         fixture_script(f, "mode unresponsive\n");

@@ -166,7 +166,7 @@ static void test_it_outlives_the_agent(void **state) {
         CLEANUP(free_ptr) char *name = NULL;
 
         fixture_expect(f->root, SET, NULL, "asusa{sv}", 1, "1", 7, "tray2", 1, "clique", "u", 40);
-        fixture_stop(&f->agent, SIGKILL);
+        fixture_stop_agent(f, SIGKILL);
         fixture_start_agent(f);
         assert_int_equal(fixture_number(f, GPU("1"), "Partition", 'u'), 7);
         name = fixture_text(f, GPU("1"), "PartitionName");
