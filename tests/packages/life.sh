@@ -107,7 +107,7 @@ within 20 "a reset runs" states_are 'in-use quarantined resetting clean'
 agent=$(pid_of gpuagentd) driver=$(pid_of gpuagent-driver)
 like "an upgrade takes place meanwhile" "$(apt install gpuagent gpuagent-emulation gpuagent-slurm gpuagent-oci-hook gpuagent-nri \
         "gpuagent-client=$version~previous")" \
-        "Setting up gpuagent \\($version\\)"
+        "Setting up gpuagent \\(${version//[+.]/.}\\)"
 within 60 "the reset ends well" in_host '[ "$(systemctl show --property SubState --value reset)" = exited ]'
 is "lease and quarantine are kept" "$(states)" 'in-use quarantined clean clean'
 like "by its tenant" "$(in_host 'gpuagentctl --no-legend' | head -n 1)" 'test/1$'
