@@ -104,9 +104,58 @@ static int health_drain(const Health *health, const char *fault, Failure *failur
         return failure_set(failure, CLI_FAILED, "%s; gpuagentctl status tells what cures it", fault);
 }
 
+static int health_call(
+                Health *health, const char *member, char **ids, const Options *options, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        int r;
+
+        r = client_message_new(health->client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
+        return client_call(health->client, message, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
+}
+
+/* What a reset makes clean, and no job's prolog will, for none comes to a drained node: nobody has it, and
+ * none has failed. */
+static bool wants_reset(const GpuView *gpu) {
+        static const char *const actions[] = { "none", "unknown", "gpu-reset", "drain-and-reset" };
+
+        if (gpu->mig || (!streq(gpu->state, "dirty") && !streq(gpu->state, "unknown")))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(actions); i++)
+                if (streq(gpu->recovery_action, actions[i]))
+                        return true;
+        return false;
+}
+
+/* Has the reset of such GPUs begun, which may take longer than Slurm lets us live: the next health check
+ * finds them clean, or quarantined. 1: it has · 0: there are none · negative, and *failure says why not. */
+static int health_reset(Health *health, const Options *options, Failure *failure) {
+        CLEANUP(strv_free_ptr) char **ids = NULL;
+        Options request = *options;
+        int r = 0;
+
+        for (size_t i = 0; i < health->tray.n_gpus && r >= 0; i++)
+                if (wants_reset(&health->tray.gpus[i]))
+                        r = strv_append(&ids, health->tray.gpus[i].uuid);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for a reset");
+        if (!ids)
+                return 0;
+
+        request.wait = false;
+        request.identifier = "slurm-health";
+        r = health_call(health, "Reset", ids, &request, failure);
+        if (r < 0)
+                return r;
+        print_line(stdout, "%s is drained, and its GPUs are reset before it is used again", health->node);
+        return 1;
+}
+
 /* Only a fresh look at all GPUs says that the node may be used. */
 static int health_resume(Health *health, const Options *options, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         char line[HOST_NAME_MAX + 64];
         NodeDrain drain;
         int r;
@@ -118,13 +167,11 @@ static int health_resume(Health *health, const Options *options, Failure *failur
         r = node_drain_read(health->node, health->deadline_usec, &drain, failure);
         if (r < 0 || drain != NODE_DRAINED_BY_US)
                 return r;
+        r = health_reset(health, options, failure);
+        if (r != 0)
+                return r < 0 ? r : 0;
 
-        r = client_message_new(health->client, MANAGER_PATH, MANAGER_INTERFACE, "Verify", &message);
-        if (r >= 0)
-                r = message_append_request(message, NULL, options);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for Verify");
-        r = client_call(health->client, message, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
+        r = health_call(health, "Verify", NULL, options, failure);
         if (r >= 0)
                 r = resume_node(health->node, health->deadline_usec, failure);
         if (r < 0)

@@ -47,6 +47,26 @@ by_hand() {
         controller "scontrol update nodename=$tray state=resume"
 }
 
+# A process held the GPU when the job ended, and then went away: nobody has to be asked about that.
+held_once() {
+        on "$tray" 'systemd-run --quiet --unit=intruder sh -c "exec sleep infinity </dev/nvidia0"'
+        within 20 "somebody else holds a GPU" on "$tray" 'gpuagentctl ps | grep -q intruder'
+        on "$tray" 'systemctl stop intruder; gpuagentctl ps' >/dev/null
+        controller "scontrol update nodename=$tray state=drain reason='gpuagent: GPU 0 held by sleep (pid 1), job 1'"
+        is "a drained node's GPU that was held is reset" "$(health)" \
+                "$tray is drained, and its GPUs are reset before it is used again"
+        within 30 "and clean" on "$tray" 'gpuagentctl verify'
+        is "then the node is taken back" "$(health)" "$tray is in use again: all GPUs are clean"
+        within 20 "and takes jobs" node_is "$tray" idle
+        quarantine
+        health >/dev/null
+        health >/dev/null
+        like "a quarantined GPU is left to a person" "$(on "$tray" 'gpuagentctl --no-legend' | head -n 1)" quarantined
+        on "$tray" 'gpuagentctl reset' >/dev/null 2>&1
+        health >/dev/null
+        within 20 "whose reset is all that it takes" node_is "$tray" idle
+}
+
 by_slurm() {
         slurm_conf "$gate_lines"$'\nHealthCheckProgram=/usr/lib/gpuagent/slurm/health\nHealthCheckInterval=5'
         quarantine
@@ -60,6 +80,7 @@ by_slurm() {
 begin gate
 configuration_is_checked
 by_hand
+held_once
 by_slurm
 unconfigure "$tray"
 finish
