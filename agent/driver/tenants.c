@@ -23,6 +23,8 @@
 #define CGROUP_ROOT        "/sys/fs/cgroup"
 #define CGROUP_DEPTH_MAX   12
 #define CGROUP_FOLDERS_MAX 100000
+/* Of these those that belong to others than root, who make as many as they like: no pod is among them. */
+#define CGROUP_USERS_MAX 10000
 
 /* As engines make them. */
 #define CONTAINER_ID_LENGTH 64
@@ -47,8 +49,8 @@ typedef struct Search {
         size_t n;
         Sought *sought; /* sorted */
         size_t n_sought;
-        bool jobs_known, pods_known;
-        size_t n_folders;
+        bool jobs_known, pods_known, containers_known;
+        size_t n_folders, n_users; /* of root, and of others */
 } Search;
 
 static void search_done(Search *search) {
@@ -296,23 +298,40 @@ bool pod_folder_parse(const char *name, char *ret, size_t size) {
 }
 
 /* A container by its folder, which is named by its id, and by engines "libpod-<id>.scope" or
- * "cri-containerd-<id>.scope" with an id that nothing else can have. */
-static void search_container(Search *search, const char *folder) {
+ * "cri-containerd-<id>.scope" with an id that nothing else can have. true: it is such a one's, and what is
+ * in it was made by the container. */
+static bool search_container(Search *search, const char *folder) {
         size_t n = strlen(folder), suffix = strlen(".scope");
         char where[32 + CONTAINER_ID_LENGTH];
 
         if (n <= CONTAINER_ID_LENGTH) {
                 (void) snprintf(where, sizeof where, "container %s", folder);
                 search_see(search, where);
-                return;
+                return false;
         }
         if (streq(folder + n - suffix, ".scope"))
                 n -= suffix;
         if (n <= CONTAINER_ID_LENGTH || folder[n - CONTAINER_ID_LENGTH - 1] != '-')
-                return;
+                return false;
         (void) snprintf(where, sizeof where, "container %.*s", CONTAINER_ID_LENGTH,
                         folder + n - CONTAINER_ID_LENGTH);
         search_see(search, where);
+        return strspn(folder + n - CONTAINER_ID_LENGTH, "0123456789abcdef") >= CONTAINER_ID_LENGTH;
+}
+
+/* Whether there is room for one more folder in the folder that is open. 1 · 0 its owner has made too many,
+ * and only containers can be among them · -E2BIG. */
+static int search_count(Search *search, int fd) {
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid == 0)
+                return ++search->n_folders > CGROUP_FOLDERS_MAX ? -E2BIG : 1;
+        if (++search->n_users <= CGROUP_USERS_MAX)
+                return 1;
+        search->containers_known = false;
+        return 0;
 }
 
 /* The folders of pods and containers, which are there while those are, with or without a process.
@@ -340,15 +359,16 @@ static int search_folder(Search *search, int parent_fd, const char *name, unsign
 
                 if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
                         continue;
-                if (++search->n_folders > CGROUP_FOLDERS_MAX)
-                        return -E2BIG;
+                r = search_count(search, dirfd(dir));
+                if (r <= 0)
+                        return r;
                 if (pods && pod_folder_parse(entry->d_name, where, sizeof where)) {
                         search_see(search, where);
                         continue; /* its containers tell nothing new */
                 }
-                search_container(search, entry->d_name);
                 /* Pods lie in kubelet's folders; what users make is not theirs. */
-                if (depth >= CGROUP_DEPTH_MAX || streq(entry->d_name, "user.slice"))
+                if (search_container(search, entry->d_name) || depth >= CGROUP_DEPTH_MAX ||
+                                streq(entry->d_name, "user.slice"))
                         continue;
                 r = search_folder(search, dirfd(dir), entry->d_name, depth + 1, pods);
                 if (r < 0)
@@ -357,8 +377,16 @@ static int search_folder(Search *search, int parent_fd, const char *name, unsign
         return errno == ENODEV ? 0 : -errno; /* what is removed while it is read */
 }
 
+/* Whether nothing of it means that there is nothing of it. */
+static bool search_knows(const Search *search, const OwnerTenant *owner) {
+        if (owner->is_job)
+                return search->jobs_known;
+        return startswith(owner->where, "pod ") ? search->pods_known : search->containers_known;
+}
+
 void tenants_run(const Task *task, Answer *answer) {
-        CLEANUP(search_done) Search search = { .task = task, .jobs_known = true, .pods_known = true };
+        CLEANUP(search_done)
+        Search search = { .task = task, .jobs_known = true, .pods_known = true, .containers_known = true };
         int r;
 
         r = search_init(&search);
@@ -369,16 +397,15 @@ void tenants_run(const Task *task, Answer *answer) {
 
         if (search.n_sought > 0) {
                 if (search_processes(&search) < 0)
-                        search.jobs_known = search.pods_known = false;
+                        search.jobs_known = search.pods_known = search.containers_known = false;
                 search_slurm(&search);
                 if (search_folder(&search, AT_FDCWD, CGROUP_ROOT, 0, false) < 0)
-                        search.pods_known = false;
+                        search.pods_known = search.containers_known = false;
         }
         for (size_t i = 0; i < search.n_sought; i++) {
                 TenantSign *sign = &search.signs[search.sought[i].place];
 
-                if (sign->presence == TENANT_UNKNOWN &&
-                                (search.sought[i].owner.is_job ? search.jobs_known : search.pods_known))
+                if (sign->presence == TENANT_UNKNOWN && search_knows(&search, &search.sought[i].owner))
                         sign->presence = TENANT_NO_SIGN;
         }
 

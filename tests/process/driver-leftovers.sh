@@ -144,5 +144,25 @@ wait "$held" 2>/dev/null
 like "by the number that people know" "$(tail -n 1 /run/tray/gpuagent-driver.log)" "sleep \\(pid $held, user nobody, job 27\\)"
 end_stepd
 
+# A hierarchy of our own, with more folders than are looked at: what others make hides no pod and no other container.
+id=$(printf '%064d' 1)
+container() { ask tenants 20 container/"$id" $pod; }
+mount -t tmpfs none /sys/fs/cgroup
+flood() { # FOLDER N
+        mkdir -p "$1" && (cd "$1" && seq "$2" | xargs mkdir)
+}
+flood "/sys/fs/cgroup/machine.slice/libpod-$id.scope" 110000
+like "a container is there, whatever it makes in its own folder" "$(container)" "container/$id alive"
+like "which hides no end of a pod" "$(container)" "$pod no-sign"
+rm -rf "/sys/fs/cgroup/machine.slice/libpod-$id.scope"
+like "its end shows" "$(container)" "container/$id no-sign"
+flood /sys/fs/cgroup/system.slice/theirs.service 11000
+chown "$nobody" /sys/fs/cgroup/system.slice/theirs.service
+like "what a user makes hides no end of a pod" "$(container)" "$pod no-sign"
+like "a container could be in it" "$(container)" "container/$id unknown"
+mkdir -p "/sys/fs/cgroup/kubepods.slice/kubepods-pod${pod#pod/}.slice"
+like "and no pod" "$(container)" "$pod alive"
+umount /sys/fs/cgroup
+
 stop_service gpuagent-driver
 finish
