@@ -329,14 +329,21 @@ int client_call(Client *client, sd_bus_message *message, usec_t timeout_usec, sd
         return client_finish(client, &call, ret_reply, failure);
 }
 
-int client_call_manager(Client *client, const char *member, sd_bus_message **ret_reply, Failure *failure) {
+int client_call_manager(Client *client, const char *member, usec_t timeout_usec, sd_bus_message **ret_reply,
+                Failure *failure, const char *types, ...) {
         CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        va_list arguments;
         int r;
 
         r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
+        if (r >= 0) {
+                va_start(arguments, types);
+                r = sd_bus_message_appendv(message, types, arguments);
+                va_end(arguments);
+        }
         if (r < 0)
-                return failure_errno(failure, r, "cannot call %s", member);
-        return client_call(client, message, 0, ret_reply, failure);
+                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
+        return client_call(client, message, timeout_usec, ret_reply, failure);
 }
 
 int client_subscribe(
@@ -430,6 +437,19 @@ int message_append_request(sd_bus_message *message, char **ids, const Options *o
         if (r >= 0)
                 r = sd_bus_message_close_container(message);
         return r < 0 ? r : 0;
+}
+
+int client_call_for_gpus(Client *client, const char *member, char **ids, const Options *options,
+                usec_t timeout_usec, sd_bus_message **ret_reply, Failure *failure) {
+        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
+        int r;
+
+        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
+        if (r >= 0)
+                r = message_append_request(message, ids, options);
+        if (r < 0)
+                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
+        return client_call(client, message, timeout_usec, ret_reply, failure);
 }
 
 int client_call_for_tenant(Client *client, const char *member, const char *tenant, char **ids,

@@ -56,8 +56,9 @@ int client_finish(Client *client, Call *call, sd_bus_message **ret_reply, Failur
 int client_call(Client *client, sd_bus_message *message, usec_t timeout_usec, sd_bus_message **ret_reply,
                 Failure *failure);
 
-/* A call without arguments of org.gpuagent1.Manager. As client_call(). */
-int client_call_manager(Client *client, const char *member, sd_bus_message **ret_reply, Failure *failure);
+/* A call of org.gpuagent1.Manager with arguments of these types ("" for none). As client_call(). */
+int client_call_manager(Client *client, const char *member, usec_t timeout_usec, sd_bus_message **ret_reply,
+                Failure *failure, const char *types, ...);
 
 /* Has `handler` called for every signal of the agent, while client_finish() or client_wait() run, until
  * *ret_slot is unrefed (NULL: as long as the connection). 0 · negative errno. */
@@ -71,6 +72,10 @@ int client_wait(Client *client, usec_t deadline_usec, Failure *failure);
 /* Appends the ids (a strv) and the options a{sv} as Reset, Acquire, Release, Verify and ListProcesses take
  * them: what was given on the command line, and the timeout if it is not 0. 0 · negative errno. */
 int message_append_request(sd_bus_message *message, char **ids, const Options *options);
+
+/* Reset, Verify or ListProcesses of these GPUs. As client_call(). */
+int client_call_for_gpus(Client *client, const char *member, char **ids, const Options *options,
+                usec_t timeout_usec, sd_bus_message **ret_reply, Failure *failure);
 
 /* Acquire or Release for a tenant. As client_call(). */
 int client_call_for_tenant(Client *client, const char *member, const char *tenant, char **ids,

@@ -31,15 +31,10 @@ static int list_append(ProcessList *list, const Tray *tray) {
 int process_list_read(Client *client, const Tray *tray, char **ids, const Options *options, ProcessList *ret,
                 Failure *failure) {
         CLEANUP(process_list_done) ProcessList list = {};
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         int r;
 
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "ListProcesses", &message);
-        if (r >= 0)
-                r = message_append_request(message, ids, options);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for processes");
-        r = client_call(client, message, request_timeout(options), &list.reply, failure);
+        r = client_call_for_gpus(client, "ListProcesses", ids, options, request_timeout(options),
+                        &list.reply, failure);
         if (r < 0)
                 return r;
 

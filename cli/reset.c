@@ -20,7 +20,6 @@ static void print_result(const Progress *progress, const Options *options, bool 
 }
 
 int reset_gpus(Client *client, const Options *options, char **ids, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         CLEANUP(progress_free_ptr) Progress *progress = NULL;
         CLEANUP(tray_done) Tray tray = {};
         bool show = !options->quiet && options->wait && isatty(STDOUT_FILENO);
@@ -36,14 +35,10 @@ int reset_gpus(Client *client, const Options *options, char **ids, Failure *fail
                 lease_find_restart(&tray, request.tenant);
 
         r = progress_new(client, &tray, ids, show ? stdout : NULL, &progress);
-        if (r >= 0)
-                r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Reset", &message);
-        if (r >= 0)
-                r = message_append_request(message, ids, &request);
         if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for a reset");
+                return failure_errno(failure, r, "cannot follow the reset");
 
-        r = client_call(client, message, request_timeout(options), NULL, failure);
+        r = client_call_for_gpus(client, "Reset", ids, &request, request_timeout(options), NULL, failure);
         print_result(progress, options, r >= 0);
         return r;
 }

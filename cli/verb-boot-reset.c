@@ -64,15 +64,9 @@ static usec_t time_left(usec_t deadline) {
 /* Has the agent look for the driver. That it finds none is in the properties, so an error of the call is no
  * news. */
 static void refresh(Client *client) {
-        CLEANUP(failure_done) Failure failure = {};
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
-        int r;
+        CLEANUP(failure_done) Failure ignored = {};
 
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Refresh", &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "a{sv}", 0);
-        if (r >= 0)
-                (void) client_call(client, message, 0, NULL, &failure);
+        (void) client_call_manager(client, "Refresh", 0, NULL, &ignored, "a{sv}", 0);
 }
 
 /* Lets time pass; what the signals say meanwhile is read anew in any case. Returns at once when the agent

@@ -83,7 +83,7 @@ int verb_clique(const Options *options, int argc, char **argv) {
         if (r >= 0)
                 r = tray_read(client, &tray, &failure);
         if (r >= 0)
-                r = client_call_manager(client, "ListCliques", &reply, &failure);
+                r = client_call_manager(client, "ListCliques", 0, &reply, &failure, "");
         if (r < 0)
                 return failure_report(&failure);
 

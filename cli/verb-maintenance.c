@@ -2,7 +2,6 @@
 /* gpuagentctl maintenance and forget: what an administrator tells the agent about the tray. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agent/base/text-stream.h"
 #include "agent/base/text.h"
@@ -23,7 +22,6 @@ static int join(char **words, char **ret) {
 int verb_maintenance(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_free_ptr) Client *client = NULL;
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         CLEANUP(free_ptr) char *reason = NULL;
         bool on = argc > 1 && streq(argv[1], "on");
         int r;
@@ -36,14 +34,9 @@ int verb_maintenance(const Options *options, int argc, char **argv) {
                 return fail_with(CLI_FAILED, "out of memory");
 
         r = client_open(options, &client, &failure);
-        if (r < 0)
-                return failure_report(&failure);
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "SetMaintenance", &message);
         if (r >= 0)
-                r = sd_bus_message_append(message, "bs", on, reason);
-        if (r < 0)
-                return fail_with(CLI_FAILED, "cannot ask gpuagentd for maintenance: %s", strerror(-r));
-        r = client_call(client, message, request_timeout(options), NULL, &failure);
+                r = client_call_manager(client, "SetMaintenance", request_timeout(options), NULL, &failure,
+                                "bs", on, reason);
         if (r < 0)
                 return failure_report(&failure);
 
@@ -57,7 +50,6 @@ int verb_maintenance(const Options *options, int argc, char **argv) {
 int verb_forget(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_free_ptr) Client *client = NULL;
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         CLEANUP(strv_free_ptr) char **ids = NULL;
         int r;
 
@@ -71,12 +63,7 @@ int verb_forget(const Options *options, int argc, char **argv) {
         if (strv_length(ids) != 1)
                 return fail_with(CLI_USAGE, "forget takes one GPU at a time");
 
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Forget", &message);
-        if (r >= 0)
-                r = sd_bus_message_append(message, "sa{sv}", ids[0], 0);
-        if (r < 0)
-                return fail_with(CLI_FAILED, "cannot ask gpuagentd to forget: %s", strerror(-r));
-        r = client_call(client, message, 0, NULL, &failure);
+        r = client_call_manager(client, "Forget", 0, NULL, &failure, "sa{sv}", ids[0], 0);
         if (r < 0)
                 return failure_report(&failure);
 

@@ -10,6 +10,6 @@ int verb_reload(const Options *options, int argc, char **argv) {
 
         r = client_open(options, &client, &failure);
         if (r >= 0)
-                r = client_call_manager(client, "Reload", NULL, &failure);
+                r = client_call_manager(client, "Reload", 0, NULL, &failure, "");
         return r < 0 ? failure_report(&failure) : CLI_DONE;
 }

@@ -104,19 +104,6 @@ static int health_drain(const Health *health, const char *fault, Failure *failur
         return failure_set(failure, CLI_FAILED, "%s; gpuagentctl status tells what cures it", fault);
 }
 
-static int health_call(
-                Health *health, const char *member, char **ids, const Options *options, Failure *failure) {
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
-        int r;
-
-        r = client_message_new(health->client, MANAGER_PATH, MANAGER_INTERFACE, member, &message);
-        if (r >= 0)
-                r = message_append_request(message, ids, options);
-        if (r < 0)
-                return failure_errno(failure, r, "cannot ask gpuagentd for %s", member);
-        return client_call(health->client, message, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
-}
-
 /* What a reset makes clean, and no job's prolog will, for none comes to a drained node: nobody has it, and
  * none has failed. */
 static bool wants_reset(const GpuView *gpu) {
@@ -147,7 +134,8 @@ static int health_reset(Health *health, const Options *options, Failure *failure
 
         request.wait = false;
         request.identifier = "slurm-health";
-        r = health_call(health, "Reset", ids, &request, failure);
+        r = client_call_for_gpus(
+                        health->client, "Reset", ids, &request, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
         if (r < 0)
                 return r;
         print_line(stdout, "%s is drained, and its GPUs are reset before it is used again", health->node);
@@ -171,7 +159,8 @@ static int health_resume(Health *health, const Options *options, Failure *failur
         if (r != 0)
                 return r < 0 ? r : 0;
 
-        r = health_call(health, "Verify", NULL, options, failure);
+        r = client_call_for_gpus(
+                        health->client, "Verify", NULL, options, HEALTH_TIMEOUT_USEC / 2, NULL, failure);
         if (r >= 0)
                 r = resume_node(health->node, health->deadline_usec, failure);
         if (r < 0)

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* gpuagentctl verify: whether GPUs are clean, by a fresh look where the caller may have one. */
-#include <string.h>
-
 #include "agent/base/text.h"
 #include "cli/gpu-list.h"
 
 int verb_verify(const Options *options, int argc, char **argv) {
         CLEANUP(failure_done) Failure failure = {};
         CLEANUP(client_free_ptr) Client *client = NULL;
-        CLEANUP(message_unref_ptr) sd_bus_message *message = NULL;
         CLEANUP(strv_free_ptr) char **ids = NULL;
         int r;
 
         r = client_open(options, &client, &failure);
         if (r >= 0)
                 r = gpu_list_for_agent(client, options->ids, &ids, &failure);
-        if (r < 0)
-                return failure_report(&failure);
-
-        r = client_message_new(client, MANAGER_PATH, MANAGER_INTERFACE, "Verify", &message);
         if (r >= 0)
-                r = message_append_request(message, ids, options);
-        if (r < 0)
-                return fail_with(CLI_FAILED, "cannot ask gpuagentd to verify: %s", strerror(-r));
-        r = client_call(client, message, request_timeout(options), NULL, &failure);
+                r = client_call_for_gpus(
+                                client, "Verify", ids, options, request_timeout(options), NULL, &failure);
         if (r < 0)
                 return failure_report(&failure);
 
