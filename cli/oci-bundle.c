@@ -96,6 +96,7 @@ static void see_pod(json_object *annotations, OciContainer *container) {
 int oci_state_parse(const char *text, size_t size, OciContainer *ret, char **ret_bundle, Failure *failure) {
         CLEANUP(json_put_ptr) json_object *state = NULL;
         const char *id, *bundle;
+        int64_t pid;
         char *copy;
         int r;
 
@@ -116,6 +117,8 @@ int oci_state_parse(const char *text, size_t size, OciContainer *ret, char **ret
 
         *ret = (OciContainer){};
         (void) snprintf(ret->id, sizeof ret->id, "%s", id);
+        pid = number_of(state, "pid");
+        ret->init = pid > 0 && pid <= INT32_MAX ? (pid_t) pid : 0;
         see_pod(member(state, "annotations", json_type_object), ret);
         *ret_bundle = copy;
         return 0;

@@ -16,8 +16,8 @@
  * what is wrong: too long, or no end of it until the deadline (monotonic). */
 int oci_state_read(int fd, usec_t deadline_usec, char **ret, size_t *ret_size, Failure *failure);
 
-/* What the state says: id, pod and bundle. 0, *ret (to be given to oci_container_done) and *ret_bundle
- * (to be freed) · negative, and *failure says what is wrong. */
+/* What the state says: id, pod, first process and bundle. 0, *ret (to be given to oci_container_done) and
+ * *ret_bundle (to be freed) · negative, and *failure says what is wrong. */
 int oci_state_parse(const char *text, size_t size, OciContainer *ret, char **ret_bundle, Failure *failure);
 
 /* What config.json says goes into *container, in the bundle or as text. 0 · negative, and *failure says what

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "agent/base/cleanup.h"
 #include "agent/base/parse.h"
@@ -26,6 +27,7 @@ typedef struct OciContainer {
         char id[OCI_ID_SIZE];
         char pod_uid[TENANT_MAX + 1];       /* "" for a container that is in no pod */
         char namespace[OCI_NAMESPACE_SIZE]; /* the pod's */
+        pid_t init;                         /* its first process, 0 if nobody has told */
         char **nodes;                       /* "/dev/nvidia0" */
         char **names;                       /* by CDI annotations and NVIDIA's mounts */
         char *visible_devices;              /* NVIDIA_VISIBLE_DEVICES, NULL if unset */

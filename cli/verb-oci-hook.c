@@ -2,8 +2,11 @@
 /* gpuagentctl oci-hook: books a container's GPUs before it starts and gives them back after its end, by
  * what an OCI runtime says of it. What cannot be booked ends in one line and a code other than 0, and the
  * container does not start. */
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/base/io.h"
 #include "agent/base/text.h"
 #include "cli/hook.h"
 #include "cli/oci-bundle.h"
@@ -146,12 +149,49 @@ static bool has_them_by_its_job(const OciHook *hook, const Tray *tray, const Fai
                         own_job_has_gpus(tray, hook->set.ids, tenant) > 0;
 }
 
+static int release(
+                const OciHook *hook, Client *client, char **ids, const Options *options, Failure *failure) {
+        Options request = *options;
+
+        request.wait = false;
+        return client_call_for_tenant(client, "Release", hook->tenant, ids, &request, 0, failure);
+}
+
+static bool has_ended(int pidfd) {
+        struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
+
+        return pidfd >= 0 && poll(&poll_fd, 1, 0) > 0;
+}
+
+/* Somebody deleted the pod, or killed the engine, while its GPUs were got ready: the agent never sees it and
+ * would not see its end. What the pod had before (`tray`) another container of it has. */
+static int give_back(
+                OciHook *hook, Client *client, const Tray *tray, const Options *options, Failure *failure) {
+        CLEANUP(strv_free_ptr) char **ids = NULL;
+        int r = 0;
+
+        for (size_t i = 0; hook->set.ids[i] && r >= 0; i++) {
+                const GpuView *gpu = tray_gpu_by_uuid(tray, hook->set.ids[i]);
+
+                if (!gpu || !streq(gpu->tenant, hook->tenant))
+                        r = strv_append(&ids, hook->set.ids[i]);
+        }
+        if (r < 0)
+                return failure_errno(failure, r, "cannot give the GPUs of an ended container back");
+        if (ids)
+                r = release(hook, client, ids, options, failure);
+        return r < 0 ? r : failure_set(failure, CLI_FAILED, "the container has ended before it began");
+}
+
 /* 0 · negative, and *failure says why. */
 static int book(OciHook *hook, const Options *options, Failure *failure) {
         CLEANUP(client_free_ptr) Client *client = NULL;
         CLEANUP(tray_done) Tray tray = {};
+        CLEANUP(fd_close) int init = -1;
         int r;
 
+        if (hook->container.init > 0)
+                init = (int) syscall(SYS_pidfd_open, hook->container.init, 0);
         r = client_open(options, &client, failure);
         if (r >= 0)
                 r = tray_read(client, &tray, failure);
@@ -160,6 +200,8 @@ static int book(OciHook *hook, const Options *options, Failure *failure) {
         if (r <= 0)
                 return r;
         r = acquire_in_time(hook, client, options, failure);
+        if (r >= 0 && has_ended(init))
+                return give_back(hook, client, &tray, options, failure);
         if (r >= 0 && !oci_is_pods(&hook->container))
                 wait_until_seen(hook, client); /* a pod is there for longer than any container of it */
         return r < 0 && has_them_by_its_job(hook, &tray, failure) ? 0 : r;
@@ -192,27 +234,19 @@ static int prestart(OciHook *hook, const Options *options) {
         return hook_refuse(&failure);
 }
 
-static int release(const OciHook *hook, const Options *options, Failure *failure) {
-        CLEANUP(client_free_ptr) Client *client = NULL;
-        Options request = *options;
-        int r;
-
-        request.wait = false;
-        r = client_open(options, &client, failure);
-        if (r < 0)
-                return r;
-        return client_call_for_tenant(client, "Release", hook->tenant, NULL, &request, 0, failure);
-}
-
 /* Nobody can do anything about a failure here, and runtimes take it for their own: the line is all of it.
  * What a pod has it keeps for its next container; the agent sees its end. */
 static int poststop(OciHook *hook, const Options *options) {
         CLEANUP(failure_done) Failure failure = {};
+        CLEANUP(client_free_ptr) Client *client = NULL;
         int r;
 
         r = oci_hook_read(hook, options, &failure);
-        if (r > 0 && !oci_is_pods(&hook->container))
-                r = release(hook, options, &failure);
+        if (r > 0 && !oci_is_pods(&hook->container)) {
+                r = client_open(options, &client, &failure);
+                if (r >= 0)
+                        r = release(hook, client, NULL, options, &failure);
+        }
         if (r < 0)
                 print_line(stderr, "gpuagent: GPUs not given back: %s", failure.message ?: "out of memory");
         return hook_succeed();

@@ -8,14 +8,14 @@ config='oci: {timeout: 3s, observers: [monitoring]}'
 in_tray
 install_hooks
 
-program=/usr/lib/gpuagent/gpuagent-oci-hook bundle=/run/tray/bundle
+program=/usr/lib/gpuagent/gpuagent-oci-hook bundle=/run/tray/bundle init=1
 pod=0a1b2c3d-1111-4222-8333-444455556666
 mkdir $bundle
 
 # bundle CONFIG: what config.json is from now on.
 bundle() { printf '%s' "$1" >$bundle/config.json; }
 # The state of container $1, with annotations $2.
-state() { printf '{"ociVersion":"1.0.2","id":"%s","status":"x","pid":1,"bundle":"%s","annotations":{%s}}' "$1" $bundle "${2-}"; }
+state() { printf '{"ociVersion":"1.0.2","id":"%s","status":"x","pid":%s,"bundle":"%s","annotations":{%s}}' "$1" "$init" $bundle "${2-}"; }
 hook() { state "$2" "${3-}" | $program "$1"; }
 # hostile STAGE COMMAND...: its output is the state.
 hostile() {
@@ -67,7 +67,27 @@ is "without a reset" "$(gpu 2 Tenant) $(true_resets 2)" "pod/$pod $c"
 within 10 "another pod waits" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
 exits 1 "and is refused" hook prestart j1 "${sandbox/0a1b2c3d/ff1b2c3d}"
 like "with who has it" "$output" "^gpuagent: GPUs 2 refused: GPU 2 is leased to pod/$pod"
+
+# Its engine is killed, or it is deleted, while it waits: no cgroup of it was seen, and none will be.
+late=${pod/0a1b2c3d/ee1b2c3d}
+knows_its_process() { find "/proc/$(pgrep -x gpuagentctl)/fd" -lname '*pidfd*' | grep .; }
+configure 'oci: {timeout: 1min}'
+bundle "{${cgroup/$pod/$late}}"
+sleep 1000 &
+init=$!
+hook prestart j2 "${sandbox/$pod/$late}" >/run/tray/late 2>&1 &
+waiter=$!
+eventually 10 "a third pod waits" knows_its_process
+kill $init
+wait $init 2>/dev/null
+init=1
 gpuagentctl --quiet release --tenant "pod/$pod"
+wait $waiter && code=0 || code=$?
+is "a container that ends meanwhile is refused" "$code $(cat /run/tray/late)" \
+        "1 gpuagent: GPUs 2 refused: the container has ended before it began"
+eventually 10 "and has no GPU any more" tenant_is 2 ""
+eventually 10 "which is reset" state_is 2 clean
+configure '{}'
 
 # Words for GPUs.
 uuid=$(gpu 3 UUID)
