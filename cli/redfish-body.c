@@ -37,6 +37,8 @@ static int character_read(const unsigned char *s, uint32_t *ret, size_t *ret_n) 
         size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
         uint32_t c = n == 1 ? s[0] : s[0] & (0x7fU >> n);
 
+        if (n > 1 && (s[0] < 0xc2 || s[0] > 0xf4)) /* no first byte of any */
+                return -EINVAL;
         for (size_t i = 1; i < n; i++) {
                 if ((s[i] & 0xc0) != 0x80)
                         return -EINVAL;
