@@ -16,7 +16,7 @@ in_tray
 hour=3600 day=86400 year=$((365 * 86400)) now=$EPOCHSECONDS
 
 # Never cut short: it is mapped.
-set_clock() { printf '%-23d\n' "$1" 1<>/run/tray/clock && offset=$1; }
+set_clock() { printf '%-23d\n' "$1" 1<>/run/tray/clock && ahead=$1; }
 # What is started by this sees the clock that was set.
 clocked() {
         LD_PRELOAD=$GPUAGENT_BUILD/tests/process/libset-clock.so \
@@ -27,7 +27,7 @@ ctl() { clocked gpuagentctl "$@"; }
 
 # near SECONDS: a time that was told is the one that is set, within two minutes.
 near() {
-        local off=$(($1 - EPOCHSECONDS - offset))
+        local off=$(($1 - EPOCHSECONDS - ahead))
 
         [ "${off#-}" -lt 120 ]
 }
@@ -102,23 +102,22 @@ for offset in $((5 * year)) -$((5 * year)) $day -$hour 0; do
         holds "and is dated by the new time" reset_is_dated 0
 done
 
-for offset in $year -$year; do
+# reset_meets_holder CLAIM SECONDS: a reset that waits for a holder while the clock is set.
+reset_meets_holder() {
         set_clock 0
         hold 0
         ctl reset -i 0 >/run/tray/answer 2>&1 &
         caller=$!
-        eventually 20 "a reset waits for a holder" told_of_holder
-        set_clock "$offset"
+        eventually 20 "$1" told_of_holder
+        set_clock "$2"
+}
+for offset in $year -$year; do
+        reset_meets_holder "a reset waits for a holder" "$offset"
         release
         wait $caller && code=0 || code=$?
         is "set by $offset s the clock does not end its patience" "$code $(cat /run/tray/answer)" "0 GPUs 0 reset"
 
-        set_clock 0
-        hold 0
-        ctl reset -i 0 >/run/tray/answer 2>&1 &
-        caller=$!
-        eventually 20 "a reset waits for a holder who stays" told_of_holder
-        set_clock "$offset"
+        reset_meets_holder "a reset waits for a holder who stays" "$offset"
         eventually 60 "it ends all the same" eval "! kill -0 $caller"
         wait $caller && code=0 || code=$?
         is "and fails" "$code" 1
