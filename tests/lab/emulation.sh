@@ -8,16 +8,6 @@
 
 tray=sched-worker1
 
-restart_slurm() {
-        local host
-
-        controller 'systemctl restart slurmctld'
-        for host in "${trays[@]}"; do
-                on "$host" 'systemctl restart slurmd'
-        done
-        poll 30 node_is sched-worker1 idle && poll 30 node_is sched-worker2 idle
-}
-
 # change FILE COMMAND: with the command, in /etc/slurm of all hosts, until `restore FILE`.
 change() {
         local host
@@ -25,7 +15,7 @@ change() {
         for host in sched-control "${trays[@]}"; do
                 on "$host" "cd /etc/slurm && cp -np $1 $1.saved && $2"
         done
-        restart_slurm
+        restart_slurm 30
 }
 
 restore() {
@@ -34,7 +24,7 @@ restore() {
         for host in sched-control "${trays[@]}"; do
                 on "$host" "[ ! -e /etc/slurm/$1.saved ] || mv /etc/slurm/$1.saved /etc/slurm/$1"
         done
-        restart_slurm
+        restart_slurm 30
 }
 
 # A shell script around nvidia-smi, as sites have it; PLAIN_EPILOG=FILE tries another one.

@@ -8,16 +8,6 @@
 
 tray=sched-worker1
 
-restart_slurm() {
-        local host
-
-        controller 'systemctl restart slurmctld'
-        for host in "${trays[@]}"; do
-                on "$host" 'systemctl restart slurmd'
-        done
-        poll 30 node_is sched-worker1 idle && poll 30 node_is sched-worker2 idle
-}
-
 set_order() {
         local host
 
@@ -26,7 +16,7 @@ set_order() {
                         echo \"NodeName=sched-worker[1-2] Name=gpu Type=gb200 File=/dev/nvidia\$minor\"
                 done >gres.conf"
         done
-        restart_slurm
+        restart_slurm 30
 }
 
 restore_order() {
@@ -35,7 +25,7 @@ restore_order() {
         for host in sched-control "${trays[@]}"; do
                 on "$host" 'mv /etc/slurm/gres.conf.saved /etc/slurm/gres.conf'
         done
-        restart_slurm
+        restart_slurm 30
 }
 
 # counts_changed BEFORE AFTER: the indexes that were reset in between.

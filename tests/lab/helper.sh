@@ -253,6 +253,19 @@ slurm_conf() {
         done
 }
 
+# restart_slurm SECONDS: until the trays are idle again, or for so long.
+restart_slurm() {
+        local host
+
+        controller 'systemctl restart slurmctld'
+        for host in "${trays[@]}"; do
+                on "$host" 'systemctl restart slurmd'
+        done
+        for host in "${trays[@]}"; do
+                poll "$1" node_is "$host" idle || return 1
+        done
+}
+
 # The lab itself hands over by its epilog alone.
 gate_is_open() {
         ! on sched-control "grep -q '^# For a test' /etc/slurm/slurm.conf"

@@ -7,16 +7,6 @@
 
 tray=sched-worker1
 
-restart_slurm() {
-        local host
-
-        controller 'systemctl restart slurmctld'
-        for host in "${trays[@]}"; do
-                on "$host" 'systemctl restart slurmd'
-        done
-        poll 60 node_is sched-worker1 idle && poll 60 node_is sched-worker2 idle
-}
-
 # Two shards a GPU.
 shards_on() {
         local host
@@ -26,7 +16,7 @@ shards_on() {
                         sed -i 's/^GresTypes=gpu\$/GresTypes=gpu,shard/; s/Gres=gpu:gb200:4\$/&,shard:8/' slurm.conf &&
                         echo 'NodeName=sched-worker[1-2] Name=shard Count=8' >>gres.conf"
         done
-        restart_slurm
+        restart_slurm 60
 }
 
 shards_off() {
@@ -35,7 +25,7 @@ shards_off() {
         for host in sched-control root@login "${trays[@]}"; do
                 on "$host" 'cd /etc/slurm && mv slurm.conf.saved slurm.conf && mv gres.conf.saved gres.conf'
         done
-        restart_slurm
+        restart_slurm 60
 }
 
 jobs_share_a_gpu() {

@@ -7,9 +7,7 @@
 . "$here/rack.sh"
 PATH=$GPUAGENT_BUILD/cli:$PATH
 
-rack=$(mktemp -d)
-trap 'rack_down "$rack" 2>/dev/null' EXIT
-rack_up "$rack" tray1 tray2 tray3 || { echo "Bail out! a tray did not come up" && exit 1; }
+rack_begin tray1 tray2 tray3
 
 json() { gpuagentctl --json=short "$@" 2>/dev/null; }
 errors() { { gpuagentctl "$@" >/dev/null; } 2>&1; }

@@ -7,10 +7,8 @@
 . "$here/rack.sh"
 PATH=$GPUAGENT_BUILD/cli:$GPUAGENT_BUILD/agent/emulation:$PATH
 
-rack=$(mktemp -d)
-trap 'rack_down "$rack" 2>/dev/null' EXIT
-echo 'fabric: {query: ""}' >"$rack/trays.yaml"
-RACK_CONFIG=$rack/trays.yaml rack_up "$rack" tray1 tray2 || { echo "Bail out! a tray did not come up" && exit 1; }
+config='fabric: {query: ""}'
+rack_begin tray1 tray2
 
 real=$(realpath "$here/../../agent/emulation/fabric-assign")
 # The fabric, and what goes wrong: "dies before TRAY" or "dies after TRAY" (whoever calls), "meanwhile TRAY COMMAND..." (of

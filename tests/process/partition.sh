@@ -7,11 +7,9 @@
 . "$here/rack.sh"
 PATH=$GPUAGENT_BUILD/cli:$GPUAGENT_BUILD/agent/emulation:$PATH
 
-rack=$(mktemp -d)
-trap 'rack_down "$rack" 2>/dev/null' EXIT
 # The trays look when they are told something, and else at no time that could be the wrong one.
-echo 'driver: {poll-interval: 1h}' >"$rack/trays.yaml"
-RACK_CONFIG=$rack/trays.yaml rack_up "$rack" tray1 tray2 || { echo "Bail out! a tray did not come up" && exit 1; }
+config='driver: {poll-interval: 1h}'
+rack_begin tray1 tray2
 
 real=$(realpath "$here/../../agent/emulation/fabric-assign")
 # The fabric, and what goes wrong with it: "refuses TRAY", "ends the agent of TRAY", "meanwhile TRAY COMMAND..." with another

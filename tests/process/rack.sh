@@ -45,6 +45,14 @@ EOF2
         PATH=$folder/bin:$PATH
 }
 
+# rack_begin NAME...: trays for the whole of a test, in $rack, with $config.
+rack_begin() {
+        rack=$(mktemp -d)
+        trap 'rack_down "$rack" 2>/dev/null' EXIT
+        echo "$config" >"$rack/trays.yaml"
+        RACK_CONFIG=$rack/trays.yaml rack_up "$rack" "$@" || { echo "Bail out! a tray did not come up" && exit 1; }
+}
+
 # in_rack FOLDER NAME COMMAND...: runs it in a tray.
 in_rack() {
         nsenter -t "$(cat "$1/trays/$2")" --mount --uts --pid "${@:3}"

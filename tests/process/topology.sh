@@ -7,9 +7,7 @@
 . "$here/rack.sh"
 PATH=$GPUAGENT_BUILD/cli:$PATH
 
-rack=$(mktemp -d)
-trap 'rack_down "$rack" 2>/dev/null' EXIT
-rack_up "$rack" tray1 tray2 tray3 || { echo "Bail out! a tray did not come up" && exit 1; }
+rack_begin tray1 tray2 tray3
 cluster=7f3c2a10-5b4e-4d6a-9c1e-2b8f0e6d4a91
 file=$rack/topology.conf
 
