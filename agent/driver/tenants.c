@@ -319,14 +319,10 @@ static bool search_container(Search *search, const char *folder) {
         return strspn(folder + n - CONTAINER_ID_LENGTH, "0123456789abcdef") >= CONTAINER_ID_LENGTH;
 }
 
-/* Whether there is room for one more folder in the folder that is open. 1 · 0 its owner has made too many,
- * and only containers can be among them · -E2BIG. */
-static int search_count(Search *search, int fd) {
-        struct stat st;
-
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (st.st_uid == 0)
+/* Whether there is room for one more folder in one of this owner's. 1 · 0 others than root have made too
+ * many, and only containers can be among them · -E2BIG. */
+static int search_count(Search *search, uid_t owner) {
+        if (owner == 0)
                 return ++search->n_folders > CGROUP_FOLDERS_MAX ? -E2BIG : 1;
         if (++search->n_users <= CGROUP_USERS_MAX)
                 return 1;
@@ -339,6 +335,7 @@ static int search_count(Search *search, int fd) {
 static int search_folder(Search *search, int parent_fd, const char *name, unsigned depth, bool kubelets) {
         CLEANUP(dir_close) DIR *dir = NULL;
         struct dirent *entry;
+        struct stat st;
         int fd;
 
         fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -351,6 +348,8 @@ static int search_folder(Search *search, int parent_fd, const char *name, unsign
                 fd_close(&fd);
                 return r;
         }
+        if (fstat(fd, &st) < 0)
+                return -errno;
 
         while ((errno = 0, entry = readdir(dir))) {
                 bool pods = kubelets || strstr(entry->d_name, "kubepods");
@@ -359,7 +358,7 @@ static int search_folder(Search *search, int parent_fd, const char *name, unsign
 
                 if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
                         continue;
-                r = search_count(search, dirfd(dir));
+                r = search_count(search, st.st_uid);
                 if (r <= 0)
                         return r;
                 if (pods && pod_folder_parse(entry->d_name, where, sizeof where)) {
