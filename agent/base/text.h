@@ -17,6 +17,13 @@ static inline const char* startswith(const char *s, const char *prefix) {
         return strncmp(s, prefix, n) == 0 ? s + n : NULL;
 }
 
+/* Where the suffix begins if `s` ends with it, else NULL. */
+static inline const char* endswith(const char *s, const char *suffix) {
+        size_t n = strlen(s), m = strlen(suffix);
+
+        return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
+}
+
 /* Copies as much of `s` as fits with printable ASCII as it is, a backslash as \\ and every other byte as
  * \xNN: whatever a process calls itself, the copy may go on the bus, into the journal and to a terminal. Cut
  * before an escape that would not fit; NULL counts as "". `size` is at least 1. */

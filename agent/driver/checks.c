@@ -40,10 +40,10 @@ static void checks_done(Checks *checks) {
 }
 
 /* Something before the suffix, too. */
-static bool name_ends_with(const char *name, const char *suffix) {
-        size_t n = strlen(name), length = strlen(suffix);
+static bool name_has_suffix(const char *name, const char *suffix) {
+        const char *end = endswith(name, suffix);
 
-        return n > length && streq(name + n - length, suffix);
+        return end && end > name;
 }
 
 /* A name that is a check, as far as names go: not hidden, and not what an editor or a package manager leaves
@@ -53,13 +53,13 @@ static bool check_name_is_valid(const char *name) {
                 ".dpkg-dist", ".ucf-old", ".ucf-dist", ".rpmnew", ".rpmsave", ".rpmorig" };
 
         for (size_t i = 0; i < ELEMENTSOF(left_over); i++)
-                if (name_ends_with(name, left_over[i]))
+                if (name_has_suffix(name, left_over[i]))
                         return false;
         return name[0] != '.' && name[0] != '\0';
 }
 
 bool check_only_warns(const char *name) {
-        return name_ends_with(name, ".warn");
+        return name_has_suffix(name, ".warn");
 }
 
 /* Whether the entry of a folder is to be executed. A link that leads nowhere is: its owner meant

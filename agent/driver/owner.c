@@ -20,12 +20,6 @@
 /* Engines take 64 digits; a person may name one otherwise. */
 #define CONTAINER_ID_LENGTH_MAX 64
 
-static const char* endswith(const char *s, const char *suffix) {
-        size_t n = strlen(s), m = strlen(suffix);
-
-        return n >= m && streq(s + n - m, suffix) ? s + n - m : NULL;
-}
-
 /* A job by its folder, the n-th of the path, as a number as long as one of its steps can tell it. */
 static void name_sluid(char *const *parts, size_t n, char *ret, size_t size) {
         char folder[PATH_MAX] = "";
