@@ -196,12 +196,10 @@ static int method_forget(sd_bus_message *msg, void *userdata, sd_bus_error *erro
         r = sd_bus_message_read(msg, "s", &id);
         if (r >= 0)
                 r = bus_options_read(msg, &options, error);
+        if (r >= 0)
+                r = bus_options_check(&options, 0, error);
         if (r < 0)
                 return r;
-        if (options.shared || options.force || options.checks || options.clique != UNKNOWN_U32 ||
-                        options.from)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                "Options shared, force, checks, clique and from are not for this method");
 
         r = bus_authorize(connection, msg, ACTION_MANAGE, &call, error);
         if (r <= 0)
@@ -226,11 +224,10 @@ static int read_partition(sd_bus_message *msg, const char ***ret_ids, const uint
                 r = sd_bus_message_read(msg, "us", &partition.id, &name);
         if (r >= 0)
                 r = bus_options_read(msg, &options, error);
+        if (r >= 0)
+                r = bus_options_check(&options, BUS_OPTION_CLIQUE | BUS_OPTION_FROM, error);
         if (r < 0)
                 return r;
-        if (options.shared || options.force || options.checks)
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                "Options shared, force and checks are not for this method");
         if (!partition_name_is_valid(name))
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
                                 "A partition's name is up to 63 printable characters without spaces");

@@ -218,3 +218,23 @@ int bus_options_read(sd_bus_message *msg, BusOptions *ret, sd_bus_error *error) 
         *ret = options;
         return 0;
 }
+
+int bus_options_check(const BusOptions *options, uint32_t fit, sd_bus_error *error) {
+        const struct {
+                const char *name;
+                BusOptionFlag flag;
+                bool given;
+        } special[] = {
+                { "shared", BUS_OPTION_SHARED, options->shared },
+                { "force", BUS_OPTION_FORCE, options->force },
+                { "checks", BUS_OPTION_CHECKS, options->checks },
+                { "clique", BUS_OPTION_CLIQUE, options->clique != UNKNOWN_U32 },
+                { "from", BUS_OPTION_FROM, options->from },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(special); i++)
+                if (special[i].given && !(fit & special[i].flag))
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "Option %s is not for this method", special[i].name);
+        return 0;
+}

@@ -32,5 +32,18 @@ int bus_ids_read(sd_bus_message *msg, const char ***ret, sd_bus_error *error);
 /* Reads and checks the options, and that nothing follows. 0 and *ret · -errno with the error set. */
 int bus_options_read(sd_bus_message *msg, BusOptions *ret, sd_bus_error *error);
 
+/* Options that mean something to some methods only. */
+typedef enum BusOptionFlag {
+        BUS_OPTION_SHARED = 1 << 0,
+        BUS_OPTION_FORCE = 1 << 1,
+        BUS_OPTION_CHECKS = 1 << 2,
+        BUS_OPTION_CLIQUE = 1 << 3,
+        BUS_OPTION_FROM = 1 << 4,
+} BusOptionFlag;
+
+/* Refuses those of them that are given and that the method (`fit`, of BusOptionFlag) does not have. 0 ·
+ * -errno with the error set. */
+int bus_options_check(const BusOptions *options, uint32_t fit, sd_bus_error *error);
+
 /* 0 · -errno with the error set. */
 int bus_tenant_check(const char *tenant, sd_bus_error *error);

@@ -199,28 +199,18 @@ static int request_start(BusCall *call, RequestKind kind, char *const *ids, cons
         return 1;
 }
 
-/* Each option that has a meaning for one kind of request only. 0 · negative with the error set. */
+/* Whether the options fit the request. 0 · negative with the error set. */
 static int check_options(RequestKind kind, const BusOptions *options, sd_bus_error *error) {
-        const struct {
-                const char *name;
-                bool given;
-                RequestKind kind;
-        } special[] = {
-                { "shared", options->shared, REQUEST_ACQUIRE },
-                { "force", options->force, REQUEST_RELEASE },
-                { "checks", options->checks, REQUEST_VERIFY },
-                { "clique", options->clique != UNKNOWN_U32, _REQUEST_KIND_MAX },
-                { "from", options->from, _REQUEST_KIND_MAX },
+        static const uint32_t fit[_REQUEST_KIND_MAX] = {
+                [REQUEST_ACQUIRE] = BUS_OPTION_SHARED,
+                [REQUEST_RELEASE] = BUS_OPTION_FORCE,
+                [REQUEST_VERIFY] = BUS_OPTION_CHECKS,
         };
 
         if (options->no_wait && (kind == REQUEST_VERIFY || kind == REQUEST_PROCESSES))
                 return sd_bus_error_set(
                                 error, SD_BUS_ERROR_INVALID_ARGS, "Option wait must be true for a question");
-        for (size_t i = 0; i < ELEMENTSOF(special); i++)
-                if (special[i].given && special[i].kind != kind)
-                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                        "Option %s is not for this method", special[i].name);
-        return 0;
+        return bus_options_check(options, fit[kind], error);
 }
 
 int bus_request(BusConnection *connection, sd_bus_message *msg, RequestKind kind, char *const *ids,
