@@ -304,31 +304,38 @@ static int finish(int exit_code) {
         return exit_code;
 }
 
-/* The next option of the command line, with its argument in optarg. 1 and *ret · 0 at their end · -EINVAL it
- * is none, and that was said. */
-static int next_option(int argc, char **argv, const OptionRow **ret) {
-        struct option long_options[ELEMENTSOF(option_rows) + 1] = {};
+/* The rows as getopt_long() takes them. */
+typedef struct OptionWords {
+        struct option long_options[ELEMENTSOF(option_rows) + 1];
         char short_options[2 * ELEMENTSOF(option_rows) + 1];
-        size_t n = 0;
-        int option;
+} OptionWords;
 
+static void option_words_fill(OptionWords *ret) {
+        size_t n = 0;
+
+        *ret = (OptionWords){};
         for (size_t i = 0; i < ELEMENTSOF(option_rows); i++) {
                 const OptionRow *row = &option_rows[i];
 
-                long_options[i] = (struct option){ row->name, row->argument, NULL,
+                ret->long_options[i] = (struct option){ row->name, row->argument, NULL,
                         row->letter ?: 256 + (int) i };
                 if (row->letter)
-                        short_options[n++] = row->letter;
+                        ret->short_options[n++] = row->letter;
                 if (row->letter && row->argument == required_argument)
-                        short_options[n++] = ':';
+                        ret->short_options[n++] = ':';
         }
-        short_options[n] = '\0';
+}
 
-        option = getopt_long(argc, argv, short_options, long_options, NULL);
+/* The next option of the command line, with its argument in optarg. 1 and *ret · 0 at their end · -EINVAL it
+ * is none, and that was said. */
+static int next_option(const OptionWords *words, int argc, char **argv, const OptionRow **ret) {
+        int option;
+
+        option = getopt_long(argc, argv, words->short_options, words->long_options, NULL);
         if (option < 0)
                 return 0;
         for (size_t i = 0; i < ELEMENTSOF(option_rows); i++)
-                if (long_options[i].val == option) {
+                if (words->long_options[i].val == option) {
                         *ret = &option_rows[i];
                         return 1;
                 }
@@ -338,9 +345,11 @@ static int next_option(int argc, char **argv, const OptionRow **ret) {
 int main(int argc, char **argv) {
         Options options = { .legend = true, .wait = true };
         const OptionRow *row;
+        OptionWords words;
         int r;
 
-        while ((r = next_option(argc, argv, &row)) > 0) {
+        option_words_fill(&words);
+        while ((r = next_option(&words, argc, argv, &row)) > 0) {
                 if (!row->set) {
                         if (row->letter == 'h')
                                 print_help();
