@@ -74,6 +74,7 @@ static bool path_is_valid(const char *path) {
 
 static size_t on_body(char *data, size_t one, size_t size, void *userdata) {
         Answer *answer = userdata;
+
         if (size > BODY_MAX - answer->size) {
                 answer->too_long = true;
                 return 0;

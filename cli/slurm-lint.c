@@ -195,9 +195,8 @@ static void lint_holders(SlurmLint *lint) {
                                 strcasecmp(lint->gres->settings[i].value, "nvml") == 0)
                         find(lint, SEVERITY_WARNING, &lint->gres->settings[i],
                                         "AutoDetect=nvml: before Slurm 25.11 slurmd keeps the driver open, "
-                                        "and "
-                                        "no GPU can be reset; write the GPUs into gres.conf, as gpuagentctl "
-                                        "gres prints them");
+                                        "and no GPU can be reset; write the GPUs into gres.conf, as "
+                                        "gpuagentctl gres prints them");
         if (energy && strcasestr(energy->value, "gpu"))
                 find(lint, SEVERITY_ERROR, energy,
                                 "AcctGatherEnergyType=%s: slurmd keeps the driver open, and no GPU can be "

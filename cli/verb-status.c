@@ -85,9 +85,8 @@ static bool gpu_cure(const GpuView *gpu, char *ret, size_t size) {
                                 gpu->recovery_action);
         else if (streq(gpu->state, "lost"))
                 (void) snprintf(ret, size,
-                                "reboot the tray; if the GPU does not come back, it needs service, or, if "
-                                "it "
-                                "was taken out: gpuagentctl forget %s",
+                                "reboot the tray; if the GPU does not come back, it needs service, or, "
+                                "if it was taken out: gpuagentctl forget %s",
                                 name);
         else if (streq(gpu->state, "in-use") && gpu->tenant_presence[0])
                 return false; /* leased, as it should be; to whom is not told everybody */

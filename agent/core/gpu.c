@@ -420,13 +420,13 @@ int gpu_set_missing(Gpu *gpu, usec_t realtime_usec) {
         sample_keep_identity(&sample, known);
         sample.index = known->index;
         sample.minor = known->minor;
-        (void) snprintf(sample.error, sizeof sample.error, "gone from the driver's list");
+        gpu->present = false;
+        (void) snprintf(sample.error, sizeof sample.error, "%s", gpu_why_lost(gpu));
         gpu_apply_partition(gpu, &sample);
 
         gpu->changes |= sample_changes(known, &sample) | GPU_CHANGE_LINKS;
         gpu->sample = sample;
         gpu->probed = true;
-        gpu->present = false;
         gpu->n_holders = 0;
         return gpu_state_settle(gpu, before, realtime_usec);
 }

@@ -10,9 +10,9 @@
 #include "agent/base/text-stream.h"
 #include "agent/base/text.h"
 #include "agent/core/recovery.h"
-#include "agent/observers/gpu-table.h"
 #include "agent/log/journal.h"
 #include "agent/log/message-ids.h"
+#include "agent/observers/gpu-table.h"
 
 /* What was last said of a GPU. */
 typedef struct AuditGpu {
